@@ -139,7 +139,7 @@ build_histories() {
 
 # Prints NAME SUITE of what looks for a bug, unless histories do.
 check_of() { # PATCH
-    if [ "$steps" ]; then echo each_write_is_an_action_of_the_proof random; else caught_by "$root/$1"; fi
+    if [ "$steps" ]; then echo each_write_is_proof_action random; else caught_by "$root/$1"; fi
 }
 
 # Prints the subject that runs the code which a patch changes. What all filters share is looked for in the
@@ -181,7 +181,7 @@ plant() { # LANE PATCH ...
     # scripts/deep.sh the long models.)
     log="$target/$lane.log"
     if [ "$steps" ]; then
-        CONFORMANCE_STEPS=200000 check random "" -- each_write_is_an_action_of_the_proof >"$log" 2>&1 ||
+        CONFORMANCE_STEPS=200000 check random "" -- each_write_is_proof_action >"$log" 2>&1 ||
             { broken "random steps fail without a bug"; return; }
     elif [ "$lane" = models ]; then
         # The models of one program side by side.

@@ -102,7 +102,7 @@ def make(mistake):
     )
     m.action(
         "read the first bucket",
-        ("lookup.rs", "contains_slowly", "let first_word = buckets.read(first);"),
+        ("lookup.rs", "contains_slow_path", "let first_word = buckets.read(first);"),
         Or(s.read(call) == 0, s.read(call) == 2), s.copies(first(of), of) == 0,
         m.put("read", [call], 1), m.put("first_time", [call], s.time(first(of))),
         m.put("was_absent", [call], False),
@@ -111,7 +111,7 @@ def make(mistake):
     )
     m.action(
         "read the second bucket",
-        ("lookup.rs", "contains_slowly", "let second_word = buckets.read(second);"),
+        ("lookup.rs", "contains_slow_path", "let second_word = buckets.read(second);"),
         s.read(call) == 1, s.copies(second(of), of) == 0,
         m.put("read", [call], 2), m.put("second_time", [call], s.time(second(of))),
         m.put("was_absent", [call], And(s.copies(first(of), of) == 0, s.copies(second(of), of) == 0)),
@@ -122,7 +122,7 @@ def make(mistake):
         unchanged = True
     m.action(
         "read the first bucket again, and answer absent",
-        ("lookup.rs", "contains_slowly", "if buckets.read(first) == first_word"),
+        ("lookup.rs", "contains_slow_path", "if buckets.read(first) == first_word"),
         s.read(call) == 2, unchanged, m.put("read", [call], 3), changed=["read"],
     )
     both = And(s.time(first(of)) == s.first_time(call), s.time(second(of)) == s.second_time(call))

@@ -281,7 +281,7 @@ mod tests {
     /// Wherever the buckets of a chain are, each gets the fingerprint that leaves the one before it
     /// in the chain, and they are committed in ascending order, including the other root.
     #[test]
-    fn a_chain_is_committed_in_ascending_order() {
+    fn chain_is_committed_in_ascending_order() {
         let words = [full(10), full(20), FourSlots::clear(full(30), 0)];
         let slots = [1, 3, 0];
         let arriving = [99, 11, 23];

@@ -235,7 +235,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// dependable and a capacity was asked for, or when there is not enough memory.
     pub fn build(self) -> Result<CuckooFilter<S, SLOTS, BITS>, BuildError> {
         let buckets = table_of(self.size, Layout::<SLOTS, BITS>::DEPENDABLE)?;
-        Ok(CuckooFilter::of(buckets, 0, self.hasher))
+        Ok(CuckooFilter::wrap(buckets, 0, self.hasher))
     }
 }
 

@@ -92,7 +92,7 @@ macro_rules! dyn_filter {
                 length: Option<u64>,
                 hasher: S,
             ) -> Result<DynCuckooFilter<S>, LoadError> {
-                let header = Header::of::<Layout<4, 12>>(&mut reader)?;
+                let header = Header::read::<Layout<4, 12>>(&mut reader)?;
                 let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
@@ -380,7 +380,7 @@ mod tests {
     /// fingerprints make few classes, with more keys each, and with every bucket there are more classes to which
     /// that may happen.
     #[test]
-    fn no_class_is_too_large_for_its_buckets_in_the_greatest_dependable_tables() {
+    fn largest_dependable_tables_hold_every_class() {
         for ((slots, bits), _, buckets) in dependable() {
             let keys = greatest(usize::MAX, |keys| buckets(keys) <= MAX_BUCKETS);
             // For each fingerprint, two buckets make one class.
@@ -401,7 +401,7 @@ mod tests {
     /// those offered that are as small, the one with the longest timestamps is taken; and each that is
     /// offered is taken at some rate.
     #[test]
-    fn the_smallest_layout_that_meets_the_rate_is_chosen() {
+    fn rate_selects_smallest_layout() {
         let known = dependable();
         let offered = LAYOUTS.iter().map(|&(slots, bits, _)| (slots, bits));
         let offered: HashSet<_> = offered.collect();

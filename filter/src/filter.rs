@@ -71,7 +71,7 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> fmt::Debug
 
 impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Makes a filter of this table, which holds this many copies.
-    pub(crate) fn of(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
+    pub(crate) fn wrap(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
         let beside = Beside::starting_at(copies);
         CuckooFilter::in_memory(buckets, beside, hasher)
     }
@@ -203,17 +203,17 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
         self.check_undamaged()?;
         let buckets = Buckets::from_words(words);
-        Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
+        Ok(CuckooFilter::wrap(buckets, copies, self.hasher.clone()))
     }
 
     #[cold]
-    fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
+    fn insert_slow_path(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert(&self.table(), self.locate(hash));
         self.count_change(|| insert().map(|()| 1)).map(drop)
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
+    fn remove_slow_path(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove(&self.table(), self.locate(hash));
         let removed = self.count_change::<UpdateError>(|| Ok(fewer(remove())))? != 0;
         if !removed && self.buckets.is_damaged() {
@@ -260,10 +260,10 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
     /// one.
     // (A hint to inline it would make the compiler inline less of it.)
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        let insert = || update::insert_at_once(&self.table(), self.locate(hash));
+        let insert = || update::insert_fast_path(&self.table(), self.locate(hash));
         match self.count_at_once(|| insert().then_some(1)) {
             Some(_) => Ok(()),
-            None => self.insert_slowly(hash),
+            None => self.insert_slow_path(hash),
         }
     }
 
@@ -283,10 +283,10 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
 
     #[inline]
     fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
-        let remove = || update::remove_at_once(&self.table(), self.locate(hash));
+        let remove = || update::remove_fast_path(&self.table(), self.locate(hash));
         match self.count_at_once(|| remove().map(fewer)) {
             Some(by) => Ok(by != 0),
-            None => self.remove_slowly(hash),
+            None => self.remove_slow_path(hash),
         }
     }
 

@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_other_bucket_leads_back(hash: u64, buckets in 1usize..100_000) {
+        fn other_bucket_leads_back(hash: u64, buckets in 1usize..100_000) {
             for buckets in [buckets, 1, 2, 3, MAX_BUCKETS] {
                 let geometry = Geometry::<4, 12>::new(buckets);
                 let location = geometry.locate(hash);

@@ -226,7 +226,7 @@ mod tests {
     /// Values that must never change: saved filters and hashes sent elsewhere depend on them. All
     /// but the longest were computed by another program, written after the description of rapidhash.
     #[test]
-    fn the_default_hasher_is_specified() {
+    fn default_hasher_is_specified() {
         let golden = |key: &dyn Fn(&mut FixedHasher), hash: u64| {
             let mut hasher = FixedState.build_hasher();
             key(&mut hasher);
@@ -247,17 +247,17 @@ mod tests {
 
     /// A key then hashes alike on machines of any word size.
     #[test]
-    fn integers_hash_as_the_numbers_they_are() {
-        fn of(key: impl Hash) -> u64 {
+    fn equal_integers_hash_alike() {
+        fn hash(key: impl Hash) -> u64 {
             FixedState.hash_one(key)
         }
-        let signed = [of(-42i8), of(-42i16), of(-42i32), of(-42isize)];
-        assert_eq!(signed, [of(-42i64); 4]);
-        let unsigned = [of(42u8), of(42u16), of(42u32), of(42usize)];
-        assert_eq!(unsigned, [of(42u64); 4]);
-        assert_eq!(of(-1i8), of(u64::MAX));
-        assert_eq!(of(i64::MIN), of(1u64 << 63));
-        assert_ne!(of("key"), of("kez"));
-        assert_ne!(of(255u8), of(()));
+        let signed = [hash(-42i8), hash(-42i16), hash(-42i32), hash(-42isize)];
+        assert_eq!(signed, [hash(-42i64); 4]);
+        let unsigned = [hash(42u8), hash(42u16), hash(42u32), hash(42usize)];
+        assert_eq!(unsigned, [hash(42u64); 4]);
+        assert_eq!(hash(-1i8), hash(u64::MAX));
+        assert_eq!(hash(i64::MIN), hash(1u64 << 63));
+        assert_ne!(hash("key"), hash("kez"));
+        assert_ne!(hash(255u8), hash(()));
     }
 }

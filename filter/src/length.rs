@@ -56,11 +56,11 @@ impl Length {
         }
     }
 
-    /// Adds `by` (wrapping) to the counter of the thread that holds `id`. Wait-free, except for the
+    /// Adds `delta` (wrapping) to the counter of the thread that holds `id`. Wait-free, except for the
     /// allocator on the first use of a chunk.
     #[inline]
-    pub fn change(&self, id: &ThreadId, by: u64) {
-        add(self.counter(id), by);
+    pub fn change(&self, id: &ThreadId, delta: u64) {
+        add(self.counter(id), delta);
     }
 
     #[inline]
@@ -82,9 +82,9 @@ impl Length {
         thread_id::with(|id| {
             // Before the change, so that it is at hand afterwards.
             let counter = self.counter(id);
-            let by = change()?;
-            add(counter, by);
-            Ok(by)
+            let delta = change()?;
+            add(counter, delta);
+            Ok(delta)
         })
         .map_err(UpdateError::no_id)?
     }
@@ -99,9 +99,9 @@ impl Length {
         thread_id::with_held(|id| {
             let (chunk, place) = place_of(id.index());
             let counter = self.chunks.get(chunk)?.get()?.get(place)?;
-            let by = change()?;
-            add(counter, by);
-            Some(by)
+            let delta = change()?;
+            add(counter, delta);
+            Some(delta)
         })?
     }
 
@@ -140,11 +140,11 @@ pub(crate) fn as_length(sum: u64) -> usize {
     usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
 }
 
-/// Adds `by` (wrapping) to the counter of this thread. Wait-free.
+/// Adds `delta` (wrapping) to the counter of this thread. Wait-free.
 #[inline]
-pub(crate) fn add(counter: &AtomicU64, by: u64) {
+pub(crate) fn add(counter: &AtomicU64, delta: u64) {
     // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
     // its former owner.
-    let count = counter.load(Ordering::Relaxed).wrapping_add(by);
+    let count = counter.load(Ordering::Relaxed).wrapping_add(delta);
     counter.store(count, Ordering::Relaxed);
 }

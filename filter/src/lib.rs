@@ -165,7 +165,7 @@ pub mod internals {
 
         pub use crate::memory::Memory;
         pub use crate::snapshot::in_file::InFile;
-        pub use crate::snapshot::{Announced, Kept};
+        pub use crate::snapshot::{Announced, Backup};
 
         use crate::CuckooFilter;
         use crate::buckets::Buckets;

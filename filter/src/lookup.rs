@@ -45,7 +45,7 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     match contains_at_once(buckets.words(), shape, location) {
         Some(found) => found,
         // Passed in registers: as a struct, the location would be stored to memory in every lookup.
-        None => contains_slowly(
+        None => contains_slow_path(
             buckets,
             location.fingerprint,
             location.first,
@@ -78,7 +78,7 @@ pub(crate) fn contains_at_once(
     shape: Shape,
     location: Location,
 ) -> Option<bool> {
-    look_again(words, shape, location, load_both(words, location))
+    confirm_lookup(words, shape, location, load_both(words, location))
 }
 
 /// Makes the third load, after [`load_both`]. `None` if an operation is under way on a bucket or the first one
@@ -88,7 +88,7 @@ pub(crate) fn contains_at_once(
 /// other time. So even a copy that was found is looked for again if its first bucket has changed. The two
 /// rare cases have a branch each: joined to one, they took five instructions more.
 #[inline]
-fn look_again(
+fn confirm_lookup(
     words: &WordArray<impl Storage>,
     shape: Shape,
     location: Location,
@@ -104,7 +104,7 @@ fn look_again(
 /// [`contains`] when an operation is under way on a bucket or the first one changed: the protocol
 /// as the module's docs describe it.
 #[cold]
-fn contains_slowly<const SLOTS: usize, const BITS: usize>(
+fn contains_slow_path<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS, impl Storage>,
     fingerprint: u64,
     first: usize,

@@ -145,9 +145,9 @@ impl Memory for Shared {
         change: impl FnOnce() -> Result<u64, E>,
     ) -> Result<u64, E> {
         let counted = |counter: &AtomicU64| {
-            let by = change()?;
-            add(counter, by);
-            Ok(by)
+            let delta = change()?;
+            add(counter, delta);
+            Ok(delta)
         };
         words.with_counter(counted).map_err(UpdateError::no_id)?
     }
@@ -159,9 +159,9 @@ impl Memory for Shared {
         change: impl FnOnce() -> Option<u64>,
     ) -> Option<u64> {
         words.with_held_counter(|counter| {
-            let by = change()?;
-            add(counter, by);
-            Some(by)
+            let delta = change()?;
+            add(counter, delta);
+            Some(delta)
         })?
     }
 

@@ -176,26 +176,26 @@ impl<const SLOTS: usize, const BITS: usize, W: Storage> Table for Buckets<SLOTS,
 /// The snapshots under way of one table, as updates see them.
 pub trait Announced: Copy + Debug {
     /// What updates keep for one snapshot.
-    type Kept: Kept;
+    type Backup: Backup;
 
     /// True if there is no snapshot of which an update must be aware that has already read its buckets.
     fn are_none(self) -> bool;
 
     /// Calls `each` for each snapshot under way.
-    fn each(self, each: impl FnMut(&Self::Kept));
+    fn each(self, each: impl FnMut(&Self::Backup));
 
     /// Announces a snapshot of a table with this many buckets.
     ///
     /// # Errors
     /// [`SnapshotError`]; then none is announced.
-    fn announce(self, buckets: usize) -> Result<Self::Kept, SnapshotError>;
+    fn announce(self, buckets: usize) -> Result<Self::Backup, SnapshotError>;
 
     /// Ends a snapshot.
-    fn end(self, kept: &Self::Kept);
+    fn end(self, kept: &Self::Backup);
 }
 
 /// What one snapshot needs of the buckets that changed before it got there: a place for each.
-pub trait Kept: Debug {
+pub trait Backup: Debug {
     /// Returns what was kept of a bucket, if it was.
     fn get(&self, bucket: usize) -> Option<u64>;
 
@@ -210,7 +210,7 @@ pub trait Kept: Debug {
 }
 
 /// Makes sure that a snapshot gets what the bucket holds now, whatever happens to it next.
-fn keep(kept: &impl Kept, table: &impl Table, bucket: usize) {
+fn keep(kept: &impl Backup, table: &impl Table, bucket: usize) {
     if !kept.needs(bucket) {
         return;
     }
@@ -220,7 +220,7 @@ fn keep(kept: &impl Kept, table: &impl Table, bucket: usize) {
 }
 
 /// Advances the timestamp of a bucket that is not kept, and returns its contents.
-fn freeze(kept: &impl Kept, table: &impl Table, bucket: usize) -> Option<u64> {
+fn freeze(kept: &impl Backup, table: &impl Table, bucket: usize) -> Option<u64> {
     while kept.get(bucket).is_none() {
         let frozen = table.freeze(bucket);
         if frozen.is_some() {
@@ -262,7 +262,7 @@ fn kept_in(place: u64) -> Option<u64> {
     (place != 0).then_some(place >> 1)
 }
 
-/// [`Kept`] in memory.
+/// [`Backup`] in memory.
 #[derive(Debug)]
 pub struct Places {
     /// A place for each bucket: 0, or [`filled`] with its contents. Then the number of buckets at
@@ -281,7 +281,7 @@ impl Places {
     }
 }
 
-impl Kept for Arc<Places> {
+impl Backup for Arc<Places> {
     fn get(&self, bucket: usize) -> Option<u64> {
         kept_in(self.places.load(bucket))
     }
@@ -321,7 +321,7 @@ impl Snapshots {
 }
 
 impl Announced for &Snapshots {
-    type Kept = Arc<Places>;
+    type Backup = Arc<Places>;
 
     #[inline]
     fn are_none(self) -> bool {
@@ -447,7 +447,7 @@ where
 pub(crate) struct Snapshot<'a, T, A: Announced = &'a Snapshots> {
     pub(crate) table: &'a T,
     snapshots: A,
-    kept: A::Kept,
+    kept: A::Backup,
     /// Number of buckets that were made before it began.
     pub(crate) made: usize,
     /// Number of buckets that it returns.

@@ -1,6 +1,6 @@
 //! Inserting and removing: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 //!
-//! Each update begins with one attempt ([`insert_at_once`], [`remove_at_once`]): the same reads and the same
+//! Each update begins with one attempt ([`insert_fast_path`], [`remove_fast_path`]): the same reads and the same
 //! exchange, but it gives up if anything is in the way. On x86 an exchange waits until all earlier stores are in the
 //! cache. The attempt calls no function and stores nothing before its exchange; the loops, which may help others and
 //! keep buckets for snapshots, store a dozen registers. With the two builds in turns, on one thread of a Zen 5,
@@ -58,7 +58,7 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
 
 /// One attempt to [`insert`] by a single exchange. False if anything is in its way; then nothing has changed.
 #[inline]
-pub(crate) fn insert_at_once<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn insert_fast_path<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
@@ -205,7 +205,7 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
 
 /// One attempt to [`remove`]. `None` if anything is in its way; then nothing has changed.
 #[inline]
-pub(crate) fn remove_at_once<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn remove_fast_path<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Option<bool> {

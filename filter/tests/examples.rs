@@ -115,7 +115,7 @@ fn dedup_writes_each_line_once() {
 }
 
 #[test]
-fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
+fn dedup_single_thread_keeps_line_order() {
     // More than is read at a time.
     let text = numbers(0..20_000).repeat(5);
     let huge = &vec![b'x'; 3 << 20][..];

@@ -15,7 +15,7 @@ use crate::machine::Cores;
 use crate::operations::Tally;
 
 /// The operations of one thread, or of all threads together.
-pub(crate) struct Done {
+pub(crate) struct RunResult {
     pub(crate) tally: Tally,
     pub(crate) start: Instant,
     pub(crate) end: Instant,
@@ -24,7 +24,7 @@ pub(crate) struct Done {
     pub(crate) latencies: Vec<Latencies>,
 }
 
-impl Done {
+impl RunResult {
     fn and(mut self, other: Self) -> Self {
         self.tally.add(&other.tally);
         self.start = self.start.min(other.start);
@@ -48,7 +48,7 @@ impl Done {
 }
 
 /// A number of threads, each bound to a core, and the thread that leads them.
-pub(crate) struct Crew<'a> {
+pub(crate) struct ThreadGroup<'a> {
     cores: &'a Cores,
     threads: usize,
     /// How many have not arrived yet, the leader included.
@@ -71,7 +71,7 @@ pub(crate) struct Member<'a> {
 /// The meetings of one thread with all others of its crew, once all have arrived. They spin, so that they go on
 /// together.
 pub(crate) struct Meetings<'a> {
-    crew: &'a Crew<'a>,
+    crew: &'a ThreadGroup<'a>,
     made: usize,
 }
 
@@ -97,7 +97,7 @@ impl Meetings<'_> {
 const BROKEN: usize = usize::MAX / 2;
 
 /// Counts the end of a thread, even if it panics.
-struct End<'a>(&'a Crew<'a>);
+struct End<'a>(&'a ThreadGroup<'a>);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
@@ -112,7 +112,7 @@ impl Drop for End<'_> {
 
 /// One thread's arrival. A thread that panics before it arrives counts as arrived, so that the
 /// others do not wait forever.
-pub(crate) struct Arrival<'a>(&'a Crew<'a>);
+pub(crate) struct Arrival<'a>(&'a ThreadGroup<'a>);
 
 impl Arrival<'_> {
     /// Waits until all others have arrived; they then wait for this one.
@@ -143,7 +143,7 @@ impl Drop for Arrival<'_> {
     }
 }
 
-impl<'a> Crew<'a> {
+impl<'a> ThreadGroup<'a> {
     pub(crate) fn new(cores: &'a Cores, threads: usize) -> Self {
         Self {
             cores,
@@ -195,15 +195,18 @@ impl<'a> Crew<'a> {
         threads: usize,
         numbers: Range<u64>,
         prepare: impl Fn(usize, Range<u64>) -> W + Sync,
-    ) -> Result<Done> {
-        let (crew, all) = (Crew::new(cores, threads), numbers.end - numbers.start);
+    ) -> Result<RunResult> {
+        let (crew, all) = (
+            ThreadGroup::new(cores, threads),
+            numbers.end - numbers.start,
+        );
         let work = |member: Member| {
             let bound = |thread| numbers.start + all * thread as u64 / threads as u64;
             let part = bound(member.thread)..bound(member.thread + 1);
             let work = prepare(member.thread, part);
             let start = member.arrival.wait();
             let (tally, latencies) = work();
-            Done {
+            RunResult {
                 tally,
                 start,
                 end: Instant::now(),
@@ -212,7 +215,7 @@ impl<'a> Crew<'a> {
             }
         };
         let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
-        Done::together(done.into_iter())
+        RunResult::together(done.into_iter())
     }
 
     /// Waits until all threads have ended, or none ends for `patience`; returns how many have not.
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn stuck_threads_are_counted() {
         let cores = &Cores::detect();
-        let (crew, released) = (Crew::new(cores, 3), AtomicBool::new(false));
+        let (crew, released) = (ThreadGroup::new(cores, 3), AtomicBool::new(false));
         let work = |member: Member| {
             while member.thread > 0 && !released.load(Ordering::Relaxed) {
                 thread::yield_now();
@@ -268,7 +271,7 @@ mod tests {
     #[test]
     fn panicking_thread_releases_others() {
         let cores = &Cores::detect();
-        let crew = Crew::new(cores, 3);
+        let crew = ThreadGroup::new(cores, 3);
         let meetings = AtomicUsize::new(0);
         let work = |mut member: Member| {
             for meeting in 0..100 {

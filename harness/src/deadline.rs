@@ -22,7 +22,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::bench::{Bench, Outcome};
-use crate::crew::{Arrival, Crew, Done, Member};
+use crate::crew::{Arrival, Member, RunResult, ThreadGroup};
 use crate::latency::Arrivals;
 use crate::operations::{Pace, Tally, Timer, Watch};
 use crate::phases::Table;
@@ -140,11 +140,11 @@ impl Bench<'_> {
     }
 
     /// Runs the workload on all threads. Returns their operations.
-    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<Done> {
+    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<RunResult> {
         let (threads, frozen) = (measurement.0.threads, measurement.0.frozen);
         let observed = frozen.map(|_| Observed::new(threads));
         let observed = observed.as_ref();
-        let crew = Crew::new(self.sweep.cores, threads);
+        let crew = ThreadGroup::new(self.sweep.cores, threads);
         let work = |member: Member| self.run_thread(member, table, measurement, observed);
         let (done, seen) = crew.run(&work, |scope, arrival| {
             let seen = observed.map(|observed| {
@@ -155,7 +155,7 @@ impl Bench<'_> {
             });
             seen.transpose()
         })?;
-        let mut together = Done::together(done.into_iter())?;
+        let mut together = RunResult::together(done.into_iter())?;
         together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen? {
             // Operations after the time are not counted.
@@ -200,7 +200,7 @@ impl Bench<'_> {
         table: &Table,
         measurement: Measurement,
         observed: Option<&Observed>,
-    ) -> Done {
+    ) -> RunResult {
         let (thread, (point, _)) = (member.thread, measurement);
         let (mut phase, refused) = self.prepare((thread, point.threads), table, &self.keys);
 
@@ -231,7 +231,7 @@ impl Bench<'_> {
 
         tally.add(&untimed);
         tally.refused_before += refused;
-        Done {
+        RunResult {
             tally,
             start,
             end,

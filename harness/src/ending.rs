@@ -22,7 +22,7 @@ pub enum Ending {
 
 impl Ending {
     /// Returns how a command ended that obeys the flag of [`stop_on_ctrl_c`].
-    pub fn of(stop: &AtomicBool) -> Self {
+    pub fn from_flag(stop: &AtomicBool) -> Self {
         if stop.load(Ordering::Relaxed) {
             Self::Interrupted
         } else {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_keys_are_distinct_and_follow_the_seed() {
+    fn generated_keys_are_distinct_and_seeded() {
         let numbers = |seed| KeySource::generated(10_001, seed).keys;
         let distinct: HashSet<u64> = numbers(1).iter().copied().collect();
         assert_eq!(distinct.len(), 25_003 + EXTRA_KEYS);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_follow_the_law_and_stay_in_the_window() {
+    fn ages_follow_law_within_window() {
         for skew in [0.5, 0.99, 1.2] {
             let ages = drawn_ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
             check_law(&counts(ages.into_iter(), KEYS), skew);

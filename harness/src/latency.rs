@@ -23,7 +23,7 @@ use rand_distr::{Distribution, Exp1};
 use serde::{Deserialize, Serialize};
 
 /// The longest distinguishable latency: as long as the longest possible measurement.
-const LONGEST_NS: u64 = 600_000_000_000;
+const MAX_NS: u64 = 600_000_000_000;
 
 /// The field `latency` of an experiment. The closed loop is always measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
+        let histogram = Histogram::new_with_bounds(1, MAX_NS, 2);
         Self(histogram.expect("these bounds make a histogram"))
     }
 }

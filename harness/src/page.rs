@@ -77,7 +77,7 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
 }
 
 /// A result of a sweep or of a study.
-pub struct Shown {
+pub struct PageEntry {
     pub title: String,
     pub sheet: Sheet,
     pub sidecar: Option<Sidecar>,
@@ -85,7 +85,7 @@ pub struct Shown {
     missing: Option<String>,
 }
 
-pub fn read(csv: &Path) -> Result<Shown> {
+pub fn read(csv: &Path) -> Result<PageEntry> {
     let files = Outputs::beside(csv);
     let sidecar = files.described()?;
     let (count, sheet) = match row::read(csv)? {
@@ -99,7 +99,7 @@ pub fn read(csv: &Path) -> Result<Shown> {
     };
     let name = csv.file_stem().unwrap_or_default().display();
     let title = sidecar.as_ref().map(|sidecar| sidecar.run.title.clone());
-    Ok(Shown {
+    Ok(PageEntry {
         title: title.unwrap_or(name.to_string()),
         sheet: sheet.with_context(|| format!("in {}", csv.display()))?,
         missing: sidecar.as_ref().and_then(|sidecar| sidecar.missing(count)),
@@ -107,7 +107,7 @@ pub fn read(csv: &Path) -> Result<Shown> {
     })
 }
 
-fn section(name: &str, result: &Shown) -> Markup {
+fn section(name: &str, result: &PageEntry) -> Markup {
     let draw = || result.sheet.figure.as_ref()?.svg().ok();
     html! {
         h2 id=(name) { (name) ": " (result.title) }

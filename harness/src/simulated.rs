@@ -64,7 +64,7 @@ pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<E
     let stop = stop_on_ctrl_c()?;
     let _lock = FolderLock::acquire(&options.out)?;
     run(registry, &prepared, options, stop)?;
-    Ok(Ending::of(stop))
+    Ok(Ending::from_flag(stop))
 }
 
 /// Simulates a share in this process, and prints the rows.
@@ -268,7 +268,7 @@ fn run(
     sidecar.run.rows = Some(steps);
     let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
     rows.into_iter().try_for_each(|row| recording.add(row))?;
-    recording.end(Ok(()), Ending::of(stop), |rows, sidecar| {
+    recording.end(Ok(()), Ending::from_flag(stop), |rows, sidecar| {
         sweep_sheet::sheet(rows, Some(sidecar))
     })?;
     Ok(())

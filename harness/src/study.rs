@@ -5,7 +5,7 @@
 //! 1. A file in `studies/` has the options, a struct with `Args`, `Serialize` and `Deserialize`, and no options for
 //!    rounds, seed, builds and output: all studies have [these](Setting).
 //! 2. [`Study::measure`] makes the samples of one [`Task`] in this process: of some subjects, in one part, in one round.
-//!    Threads are a `Crew` (`crew.rs`). It checks every answer, and fails if one is wrong. It prints nothing.
+//!    Threads are a `ThreadGroup` (`crew.rs`). It checks every answer, and fails if one is wrong. It prints nothing.
 //! 3. A `pub static STUDY: Study<Options>` names the subjects, the parts and the quantities.
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!
@@ -265,7 +265,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             ensure!(failures == 0, "failed measurements: {failures}");
             Ok(())
         });
-        let ending = Ending::of(stop);
+        let ending = Ending::from_flag(stop);
         let samples = recording.end(measured, ending, |samples, sidecar| {
             self.sheet(study, samples, &sidecar.machine_line())
         })?;

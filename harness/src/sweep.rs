@@ -259,7 +259,7 @@ impl Prepared {
             }
             failed += each.saturating_sub(recording.rows.len() - already);
         }
-        recording.end(measured, Ending::of(stop), |rows, sidecar| {
+        recording.end(measured, Ending::from_flag(stop), |rows, sidecar| {
             sweep_sheet::sheet(rows, Some(sidecar))
         })?;
         Ok(failed)

@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::crew::{Crew, Member};
+use crate::crew::{Member, ThreadGroup};
 use crate::machine::{Cores, Waits};
 
 /// How turns are taken.
@@ -124,7 +124,7 @@ impl Turns {
             batches: (0..self.subjects).map(|_| self.batches.into()).collect(),
             is_over: AtomicBool::new(false),
         };
-        let crew = Crew::new(cores, self.threads);
+        let crew = ThreadGroup::new(cores, self.threads);
         let work = |member: Member| {
             let (pinned, thread) = (member.pinned, member.thread);
             let mut own = act.own(thread);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_the_same_turns_in_shuffled_rounds() {
+    fn threads_share_turns_in_shuffled_rounds() {
         let turns = Turns {
             subjects: 5,
             threads: 2,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use filter::internals::Location;
 use filter::{Class, FixedState, InsertError};
-use harness::check::{self, Candidate, Found, Report, Settings};
+use harness::check::{self, Candidate, Finding, Report, Settings};
 use harness::registry::Registry;
 use harness::subject::{Operations, Subject};
 use harness::subjects::{Growing, LockFree};
@@ -213,15 +213,15 @@ fn run(candidate: &Candidate, settings: &Settings) -> Result<Report> {
 }
 
 fn flawed<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
-    Candidate::of::<Flawed<LockFree, FLAW, NAMED>>()
+    Candidate::new::<Flawed<LockFree, FLAW, NAMED>>()
 }
 
 fn set<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
-    Candidate::of::<Flawed<Exact, FLAW, NAMED>>()
+    Candidate::new::<Flawed<Exact, FLAW, NAMED>>()
 }
 
 #[track_caller]
-fn found(candidate: &Candidate, settings: &Settings) -> Found {
+fn found(candidate: &Candidate, settings: &Settings) -> Finding {
     let (_, found) = run(candidate, settings).unwrap();
     let found = found.expect("the flaw is found");
     println!("{}\n{}", found.scenario, found.history);
@@ -230,7 +230,7 @@ fn found(candidate: &Candidate, settings: &Settings) -> Found {
 
 /// Looks for a flaw in histories; says so in all of these words.
 #[track_caller]
-fn is_found<const FLAW: Flaw, const NAMED: bool>(words: &[&str]) -> Found {
+fn is_found<const FLAW: Flaw, const NAMED: bool>(words: &[&str]) -> Finding {
     let found = found(&flawed::<FLAW, NAMED>(), &SETTINGS);
     for word in [&["<- no order is left"], words].concat() {
         assert!(found.history.contains(word), "{word}: {}", found.history);
@@ -278,8 +278,8 @@ fn flawless_subjects_pass() {
         flawed::<NONE, false>(),
         set::<NONE, true>(),
         set::<NONE, false>(),
-        Candidate::of::<own_subject::ShardedMap>(),
-        Candidate::of::<RefusesFound>(),
+        Candidate::new::<own_subject::ShardedMap>(),
+        Candidate::new::<RefusesFound>(),
     ];
     for candidate in ours.chain(others) {
         let settings = Settings {
@@ -307,7 +307,7 @@ fn flaws_of_sets_are_found() {
         undeclared.set = false;
         found(&undeclared, &SETTINGS);
     }
-    let mut filter = Candidate::of::<LockFree>();
+    let mut filter = Candidate::new::<LockFree>();
     (filter.set, filter.grows) = (true, true);
     found(&filter, &SETTINGS);
 }

@@ -9,7 +9,7 @@ use harness::subjects::ExactSet;
 const ADDED: u64 = 16;
 
 #[test]
-fn it_takes_what_it_says() {
+fn exact_set_memory_bytes_matches_allocations() {
     // The second is as full as a table of papaya of that size can be.
     for buckets in [25_000, 3 << 14] {
         let mut made = None;
@@ -19,8 +19,8 @@ fn it_takes_what_it_says() {
             made = Some(set);
         });
         let set = made.unwrap();
-        let (said, keys) = (set.memory_bytes() as u64, set.slots(buckets) as u64);
-        let expected = said - ADDED * keys;
+        let (reported, keys) = (set.memory_bytes() as u64, set.slots(buckets) as u64);
+        let expected = reported - ADDED * keys;
         let bytes = taken.bytes_current as u64;
         let right = (expected * 99 / 100..expected * 101 / 100).contains(&bytes);
         assert!(right, "{buckets} buckets: {bytes} bytes, not {expected}");
@@ -29,16 +29,16 @@ fn it_takes_what_it_says() {
 
 /// Removed keys leave marks in the table, which only another table gets rid of.
 #[test]
-fn it_takes_no_more_when_keys_come_and_go() {
+fn exact_set_memory_is_constant_under_churn() {
     let taken = measure(|| {
         let set = ExactSet::with_buckets(1_000).unwrap();
         assert!((0..3_600_u64).all(|key| set.insert(&key)));
         for key in 3_600..100_000_u64 {
             assert!(set.insert(&key) && set.remove(&key));
         }
-        let said = set.memory_bytes();
+        let reported = set.memory_bytes();
         std::mem::forget(set);
-        assert!(said < 400_000, "{said}");
+        assert!(reported < 400_000, "{reported}");
     });
     assert!(taken.bytes_current < 600_000, "{taken:?}");
 }

@@ -76,14 +76,14 @@ fn goes_on_in_every_round<S: Subject>(frozen: &[usize], among: &[usize], under: 
 }
 
 #[test]
-fn frozen_threads_do_not_stop_the_lock_free_filter() {
+fn frozen_threads_do_not_stop_lock_free() {
     for workload in [MIX, HIT, "kind = 'lookup-miss'"] {
         goes_on_in_every_round::<LockFree>(&ALL, &ALL, workload);
     }
 }
 
 #[test]
-fn frozen_threads_do_not_stop_the_published_protocol_and_ablations() {
+fn frozen_threads_do_not_stop_ablations() {
     goes_on_in_every_round::<TwoPhase>(&ALL, &ALL, MIX);
     goes_on_in_every_round::<AblationControl>(&ALL, &ALL, MIX);
     goes_on_in_every_round::<AblationHopByHop>(&ALL, &ALL, MIX);
@@ -93,7 +93,7 @@ fn frozen_threads_do_not_stop_the_published_protocol_and_ablations() {
 }
 
 #[test]
-fn a_frozen_thread_stops_all_others_under_one_lock() {
+fn frozen_lock_holder_stops_all_others() {
     for workload in [MIX, HIT] {
         let rows = goes_on_in_every_round::<GlobalLock>(&ALL, &[0], workload);
         for frozen in [1, 4] {
@@ -148,7 +148,7 @@ fn fails<S: Subject>(frozen: usize, workload: &str, said: [&str; 3]) {
 }
 
 #[test]
-fn threads_that_cannot_be_frozen_end_the_run() {
+fn threads_that_cannot_freeze_end_run() {
     let why = "a thread that was to be frozen panicked";
     fails::<Panics>(3, HIT, ["\"panics\" failed", "3 frozen", why]);
     let why = ["\"sharded-map\" failed", "1 frozen", "kcas::steps::step()"];

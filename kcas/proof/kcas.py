@@ -363,7 +363,7 @@ def make(mistake):
     )
     action(
         "owner learns the decision",
-        ("descriptor.rs", "decide", "Err(status) => State::of(status)"),
+        ("descriptor.rs", "decide", "Err(status) => State::decode(status)"),
         a.begun(op), a.state(op) != U, m.learn("over", op), changed=["over"],
     )
     # At any access. Whoever takes over its id decides for failure without a cause, withdraws and reuses the record. An operation

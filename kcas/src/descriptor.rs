@@ -35,7 +35,7 @@ pub enum State {
 
 impl State {
     /// Returns the state in the `status` of a record.
-    pub fn of(status: u64) -> State {
+    pub fn decode(status: u64) -> State {
         match status & 3 {
             0 => State::Undecided,
             1 => State::SucceededByOwner,
@@ -124,7 +124,7 @@ fn new_chunk((): ()) -> Chunk {
 /// Names the record for an id's descriptors for an observer; makes it if there is none.
 #[cfg(any(kcas_loom, feature = "__steps"))]
 pub(crate) fn name(id: usize) {
-    crate::steps::name("descriptor", Record::of(id).0);
+    crate::steps::name("descriptor", Record::get(id).0);
 }
 
 impl<'a> Record<'a> {
@@ -134,7 +134,7 @@ impl<'a> Record<'a> {
     }
 
     /// Returns the record of a thread of this process.
-    pub(crate) fn of(thread: usize) -> Record<'static> {
+    pub(crate) fn get(thread: usize) -> Record<'static> {
         let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
         Record(&chunk[thread % RECORDS_PER_CHUNK])
     }
@@ -183,7 +183,7 @@ impl<'a> Own<'a> {
 
     /// The [`state`]; the owner has not moved on.
     pub(crate) fn state(self) -> State {
-        State::of(self.record.load_status())
+        State::decode(self.record.load_status())
     }
 
     /// [`decide`]s, and returns what has been decided, by whichever thread.
@@ -191,7 +191,7 @@ impl<'a> Own<'a> {
     pub fn decide(self, verdict: State) -> State {
         match decide_in(self.record, self.tag, verdict) {
             Ok(_) => verdict,
-            Err(status) => State::of(status),
+            Err(status) => State::decode(status),
         }
     }
 }
@@ -282,7 +282,7 @@ fn checked<W: Words + ?Sized>(len: usize) -> usize {
 /// Returns the state of the K-CAS that `tag` names, or `None` if its owner has moved on.
 pub fn state<W: Words + ?Sized>(words: &W, tag: KcasTag) -> Option<State> {
     let status = words.record(tag.thread()).load_status();
-    (status >> 2 == tag.sequence()).then(|| State::of(status))
+    (status >> 2 == tag.sequence()).then(|| State::decode(status))
 }
 
 /// Decides the K-CAS that `tag` names, unless it is decided already.
@@ -383,9 +383,9 @@ mod tests {
     use crate::thread_id;
 
     #[test]
-    fn each_thread_has_a_record_of_its_own() {
+    fn each_thread_has_own_record() {
         const THREADS: usize = 3 * RECORDS_PER_CHUNK;
-        let address = |thread| std::ptr::from_ref(Record::of(thread).0).addr();
+        let address = |thread| std::ptr::from_ref(Record::get(thread).0).addr();
         let records: BTreeSet<_> = (0..THREADS).map(address).collect();
         assert_eq!(records.len(), THREADS);
     }
@@ -393,7 +393,7 @@ mod tests {
     /// Not even two for the same operation over the same word: a thread that finishes one late may
     /// have read "undecided" before the other began.
     #[test]
-    fn no_two_installations_share_a_tag() {
+    fn installations_have_distinct_tags() {
         let (words, target): (&[AtomicU64], _) = (&[], KcasTag::new(0, 1));
         let begin = |_| thread_id::with(|me| begin_install(words, me, target, 0, 7)).unwrap();
         let [first, second] = [0, 1].map(begin);

@@ -23,7 +23,7 @@ pub trait Words: Index<usize, Output = AtomicU64> {
     /// Returns the record of an id.
     #[inline(always)]
     fn record(&self, id: usize) -> Record<'_> {
-        Record::of(id)
+        Record::get(id)
     }
 
     /// True if there is a word of this index: the operations of other processes may name others.
@@ -137,13 +137,13 @@ impl Drop for Block {
 }
 
 /// Base-2 logarithm of the number of words up to which an array grows.
-const MOST: u32 = 34;
+const MAX_LEN_BITS: u32 = 34;
 
 /// Maximum number of pieces after the first: four to each doubling, from one of four words on.
 const LATER: usize = if cfg!(kcas_loom) {
     4
 } else {
-    4 * (MOST - 2) as usize
+    4 * (MAX_LEN_BITS - 2) as usize
 };
 
 /// Number of [side words](WordArray::side). (In models one, since fewer words have fewer orders.)
@@ -354,7 +354,7 @@ impl WordArray<Pieces> {
         }
         let last = pieces.piece_of(len - 1);
         // (With a first piece of fewer than four words, the last piece ends a little below 2^34.)
-        if len.checked_shr(MOST).unwrap_or(0) != 0 || last >= LATER {
+        if len.checked_shr(MAX_LEN_BITS).unwrap_or(0) != 0 || last >= LATER {
             return Err(OutOfMemory { len });
         }
         (0..=last).try_for_each(|piece| pieces.make(piece))
@@ -379,14 +379,14 @@ impl Index<usize> for Pieces {
     #[inline(always)]
     fn index(&self, index: usize) -> &AtomicU64 {
         #[cold]
-        fn past_the_end(index: usize) -> ! {
+        fn past_end(index: usize) -> ! {
             panic!("index {index} is past the end of an array");
         }
         match self.first.words.get(index) {
             Some(word) => word,
             None => match self.get_elsewhere(index) {
                 Some(word) => word,
-                None => past_the_end(index),
+                None => past_end(index),
             },
         }
     }
@@ -474,7 +474,7 @@ mod tests {
         let few = WordArray::<Pieces>::try_growing(2).unwrap();
         assert!(few.grow_to(usize::MAX).is_err());
         assert!(words.grow_to(8).is_ok() && !pieces.has(8));
-        if let Some(most) = 1_usize.checked_shl(MOST) {
+        if let Some(most) = 1_usize.checked_shl(MAX_LEN_BITS) {
             assert_eq!(few.words.piece_of(most - 3), LATER - 1);
             assert!(few.grow_to(most - 1).is_err());
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_63_bit_number_is_a_value() {
+    fn every_63_bit_number_is_value() {
         for value in [0, 1, u64::MAX >> 1] {
             assert_eq!(Word::from(value), Word::Value(value));
         }

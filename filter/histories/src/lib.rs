@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_thread_keep_their_order_where_times_do_not_tell() {
+    fn calls_with_equal_times_keep_thread_order() {
         let insert = call(0, 1, 1, Insert(Ok(())));
         let contains = |thread, found| call(thread, 1, 1, Contains(found));
         violation(0, &[insert.clone(), contains(0, false)]);
@@ -397,22 +397,22 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_is_full_at_a_moment_of_the_call() {
+    fn full_answer_needs_full_moment() {
         let table = WholeTable { slots: 2 };
-        let of = |class, event| OfClass(class, event);
-        let full = call(1, 5, 15, of(1, Insert(Err(InsertError::Full))));
-        let remove = call(0, 0, 10, of(0, Remove(true)));
+        let event = |class, event| OfClass(class, event);
+        let full = call(1, 5, 15, event(1, Insert(Err(InsertError::Full))));
+        let remove = call(0, 0, 10, event(0, Remove(true)));
         let calls = [remove, full];
         assert!(check(&table, &[vec![2, 0]], &calls).is_ok());
         assert!(check(&table, &[vec![1, 0]], &calls).is_err());
-        let room = [call(0, 0, 1, of(1, Insert(Ok(()))))];
+        let room = [call(0, 0, 1, event(1, Insert(Ok(()))))];
         assert!(check(&table, &[vec![2, 0]], &room).is_err());
         assert_eq!(check(&table, &[vec![1, 0]], &room), Ok(vec![vec![1, 1]]));
     }
 
     /// A key may be forgotten at any moment of a call, but an answer tells whether it was.
     #[test]
-    fn a_key_that_was_found_absent_is_absent_afterwards() {
+    fn key_found_absent_stays_absent() {
         let before = Remembered {
             period: 0,
             since: [Some(0)].into(),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_late_in_a_long_history_is_reported_briefly() {
+    fn late_violation_is_reported_briefly() {
         let mut calls = Vec::new();
         for n in 0..10_000 {
             let (thread, time) = (n % 3, 10 * n as u64);
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_is_drawn_in_the_order_of_its_times() {
+    fn violation_is_drawn_in_time_order() {
         let calls = vec![
             call(0, 100, 1_000_000, Insert(Ok(()))),
             call(1, 110, 120, Remove(true)),
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_calls_at_once_are_not_taken_for_right() {
+    fn too_many_overlapping_calls_are_not_accepted() {
         let refused = |n| call(n, 0, 10, Insert(Err(InsertError::Full)));
         let calls: Vec<_> = (0..65).map(refused).collect();
         assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
@@ -495,7 +495,7 @@ mod tests {
     }
 
     /// Tries every order.
-    fn has_an_order(copies: u64, left: &[Call<Event>]) -> bool {
+    fn has_order(copies: u64, left: &[Call<Event>]) -> bool {
         left.is_empty()
             || (0..left.len()).any(|at| {
                 let next = &left[at];
@@ -507,7 +507,7 @@ mod tests {
                 };
                 let first = !rest.iter().any(precedes);
                 let after = CLASS.apply(&copies, &next.event);
-                first && after.is_some_and(|copies| has_an_order(copies, &rest))
+                first && after.is_some_and(|copies| has_order(copies, &rest))
             })
     }
 
@@ -540,14 +540,14 @@ mod tests {
                 })
                 .collect();
             let found = check(&CLASS, &[copies], &calls);
-            prop_assert_eq!(found.is_ok(), has_an_order(copies, &calls));
+            prop_assert_eq!(found.is_ok(), has_order(copies, &calls));
             if let Err(Failure::Violation(small)) = found {
-                let unexplained = small.since.iter().all(|&copies| !has_an_order(copies, &small.calls));
+                let unexplained = small.since.iter().all(|&copies| !has_order(copies, &small.calls));
                 prop_assert!(unexplained, "the smaller history has an order");
                 for at in 0..small.calls.len() {
                     let mut fewer = small.calls.clone();
                     let needed = !CLASS.is_read_only(&fewer.remove(at).event)
-                        || small.since.iter().any(|&copies| has_an_order(copies, &fewer));
+                        || small.since.iter().any(|&copies| has_order(copies, &fewer));
                     prop_assert!(needed, "{:?} could be left out of {:?}", small.calls[at], small);
                 }
             }

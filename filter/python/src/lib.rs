@@ -128,7 +128,7 @@ fn contains_batch(
     })
 }
 
-/// A set of keys that never misses a key that is in it, and is wrong about few others.
+/// A set of keys that never misses a present key and is wrong about few others.
 ///
 /// It takes about two bytes per key, and stores no keys: so it cannot list, compare or unite them.
 ///
@@ -238,7 +238,7 @@ impl CuckooFilter {
 
     /// Replaces a file at one moment. Other threads may go on, but only one at a time may save under this name.
     ///
-    /// Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
+    /// If two calls overlap, the file of the last one to end stays, even if that call read the filter first.
     /// A directory, a device, a pipe or a socket is refused. After an OSError, an older file is as it was, unless the text
     /// says that the filter is saved, but may be lost when the power fails. A shared filter is saved while other
     /// processes change it, by one of them at a time: RuntimeError.

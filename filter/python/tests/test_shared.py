@@ -159,7 +159,7 @@ def insert_if_absent(filter, worker, total, results):
 
 
 def churn(filter, progress, worker):
-    """Inserts keys for ever, each of which is removed 100 keys later; says how far it is."""
+    """Inserts keys forever, removes each 100 keys later and reports its progress."""
     with open(progress, "r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
         counts = memoryview(shared).cast("Q")
         while True:

@@ -45,7 +45,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     pub fn build(self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, BuildError> {
         let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
         let table = Aged::new(table_of(self.size, dependable)?);
-        Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
+        Ok(ExpiringCuckooFilter::wrap(table, 0, self.hasher))
     }
 }
 

@@ -106,7 +106,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> fmt::Debug
 impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
-    fn of(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
+    fn wrap(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
         ExpiringCuckooFilter {
             table,
             length: Length::starting_at(copies),
@@ -288,7 +288,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
         // As in `saved`.
         let table = Aged::of_contents(words, self.period());
-        Ok(Self::of(table, copies, self.hasher.clone()))
+        Ok(Self::wrap(table, copies, self.hasher.clone()))
     }
 }
 

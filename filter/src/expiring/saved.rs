@@ -32,6 +32,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
             return Err(LoadError::Impossible { what });
         }
         let table = Aged::of_contents(words, period);
-        Ok(ExpiringCuckooFilter::of(table, copies, hasher))
+        Ok(ExpiringCuckooFilter::wrap(table, copies, hasher))
     }
 }

@@ -91,7 +91,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    fn of(word: u64) -> Clock {
+    fn from_word(word: u64) -> Clock {
         Clock {
             period: word >> RUN_BITS,
             swept: word & ((1 << RUN_BITS) - 1),
@@ -155,7 +155,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
 
     pub(super) fn clock(&self) -> Clock {
         // Acquire: with the exchanges of the clock. Whoever finds a run swept finds its buckets swept.
-        Clock::of(self.clock.load(Ordering::Acquire))
+        Clock::from_word(self.clock.load(Ordering::Acquire))
     }
 
     /// Exchanges the clock; false if it has moved.

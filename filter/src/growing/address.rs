@@ -68,7 +68,7 @@ impl Key {
     #[inline(always)]
     pub(super) fn places(self, size: Size) -> [Place; 2] {
         let [first, second] = self.addresses;
-        [Place::of(first, size), Place::of(second, size)]
+        [Place::new(first, size), Place::new(second, size)]
     }
 
     /// What a slot of this one of its buckets holds for the key, if it is inserted now.
@@ -110,7 +110,7 @@ impl Key {
 pub(super) struct Size(u64);
 
 impl Size {
-    pub(super) fn of(buckets: usize) -> Self {
+    pub(super) fn new(buckets: usize) -> Self {
         let level = buckets.ilog2();
         Size((buckets as u64 - (1 << level)) << 6 | u64::from(level))
     }
@@ -157,7 +157,7 @@ pub(super) struct Place {
 impl Place {
     /// The bucket of an address in a table of this size.
     #[inline(always)]
-    pub(super) fn of(address: u64, size: Size) -> Self {
+    pub(super) fn new(address: u64, size: Size) -> Self {
         let level = size.level();
         let half = 1usize << level;
         // (Not 2 * half - 1, which takes another shift.)
@@ -177,7 +177,7 @@ impl Place {
     pub(super) fn other(self, slot: u64, size: Size) -> Option<usize> {
         let next = slot >> AHEAD & 1;
         let address = (self.bucket as u64 | next << self.level) ^ APART[word::tag(slot) as usize];
-        let place = Place::of(address, size);
+        let place = Place::new(address, size);
         let known = place.level <= self.level || !word::is_spent(slot);
         known.then_some(place.bucket)
     }

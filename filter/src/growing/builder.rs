@@ -1,7 +1,7 @@
 //! Building a growing filter, and its first size.
 
 use super::GrowingCuckooFilter;
-use super::table::{LEAST_BUCKETS, MANY_BUCKETS, Table, false_positive_rate};
+use super::table::{MANY_BUCKETS, MIN_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
 use crate::geometry::MAX_BUCKETS;
@@ -16,7 +16,7 @@ const KEYS_OF_FEW: usize = 2;
 /// Unless the builder says how much to reserve, a table of at least this many buckets (128 KiB) reserves four times its
 /// first size, up to 64 MiB. (Smaller blocks come from memory that a process may have used before, which is cleared. None
 /// in builds with the feature `__steps`, which writes all of it.)
-const LEAST_RESERVING: usize = if cfg!(any(
+const MIN_RESERVING: usize = if cfg!(any(
     kcas_loom,
     feature = "__steps",
     not(target_pointer_width = "64")
@@ -40,7 +40,7 @@ impl Growing {
     /// Returns how many words to allocate at once for a table that begins with this many.
     pub(super) fn first_words(self, buckets: usize) -> usize {
         let unasked = match buckets {
-            LEAST_RESERVING.. => (4 * buckets).min(MAX_RESERVED),
+            MIN_RESERVING.. => (4 * buckets).min(MAX_RESERVED),
             _ => 0,
         };
         buckets.max(self.reserved.unwrap_or(unasked))
@@ -128,7 +128,7 @@ impl<S> Builder<Growing, S> {
                 few if few < 2 * MANY_BUCKETS => few.max(FIRST_BUCKETS),
                 _ => keys / SLOTS,
             },
-            Some(Size::Buckets(buckets)) => buckets.max(LEAST_BUCKETS),
+            Some(Size::Buckets(buckets)) => buckets.max(MIN_BUCKETS),
         };
         if buckets > MAX_BUCKETS {
             return Err(BuildError::TooLarge { buckets });

@@ -21,8 +21,8 @@ use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::UpdateError;
 use address::Key;
 pub use builder::{Growing, GrowingBuilder};
-use saved::Made;
 pub use saved::SavedBytes;
+use saved::TableSnapshot;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
 
@@ -93,13 +93,13 @@ impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
 
 impl<S> GrowingCuckooFilter<S> {
     #[cold]
-    fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
+    fn insert_slow_path(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || self.table.insert(Key::new(hash));
         self.table.length.count(|| insert().map(|()| 1)).map(drop)
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
+    fn remove_slow_path(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || self.table.remove(Key::new(hash));
         let length = &self.table.length;
         Ok(length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
@@ -132,7 +132,7 @@ impl<S> GrowingCuckooFilter<S> {
         S: Clone,
     {
         Ok(GrowingCuckooFilter {
-            table: Made::begin(&self.table)?.copy(self.kind)?,
+            table: TableSnapshot::begin(&self.table)?.copy(self.kind)?,
             kind: self.kind,
             hasher: self.hasher.clone(),
         })
@@ -230,10 +230,10 @@ impl<S: BuildHasher + Send + Sync> Sealed for GrowingCuckooFilter<S> {
 impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     /// The filter grows if there is no room, or if room is hard to find.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        let insert = || self.table.insert_at_once(Key::new(hash));
+        let insert = || self.table.insert_fast_path(Key::new(hash));
         match self.table.length.count_at_once(|| insert().then_some(1)) {
             Some(_) => Ok(()),
-            None => self.insert_slowly(hash),
+            None => self.insert_slow_path(hash),
         }
     }
 
@@ -255,10 +255,10 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     }
 
     fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
-        let remove = || self.table.remove_at_once(Key::new(hash));
+        let remove = || self.table.remove_fast_path(Key::new(hash));
         match self.table.length.count_at_once(|| remove().map(fewer)) {
             Some(by) => Ok(by != 0),
-            None => self.remove_slowly(hash),
+            None => self.remove_slow_path(hash),
         }
     }
 
@@ -301,10 +301,10 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        Ok(Made::begin(&self.table)?.write(&self.hasher, writer)?)
+        Ok(TableSnapshot::begin(&self.table)?.write(&self.hasher, writer)?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        Made::begin(&self.table)?.into_bytes(&self.hasher)
+        TableSnapshot::begin(&self.table)?.into_bytes(&self.hasher)
     }
 }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use super::address::parent;
-use super::table::{LEAST_BUCKETS, Table, has_level};
+use super::table::{MIN_BUCKETS, Table, has_level};
 use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Loadable;
@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 48;
 
 /// A snapshot of a table: the contents of each bucket, and 0 for a bucket that was made after its parent was
 /// kept, since the parent was kept whole.
-pub(super) struct Made<'a> {
+pub(super) struct TableSnapshot<'a> {
     snapshot: Snapshot<'a, Table>,
     /// How many slots were counted as doubled before it began. All of these are in the snapshot, so its length is
     /// never too small.
@@ -31,14 +31,14 @@ pub(super) struct Made<'a> {
     since: Vec<bool>,
 }
 
-impl<'a> Made<'a> {
+impl<'a> TableSnapshot<'a> {
     pub(super) fn begin(table: &'a Table) -> Result<Self, SnapshotError> {
         let doubled = table.doubled();
         let snapshot = Snapshot::begin(table, table.snapshots())?;
         let not_made = snapshot.buckets - snapshot.made;
         let mut since = with_room(not_made, snapshot.buckets)?;
         since.resize(not_made, false);
-        Ok(Made {
+        Ok(TableSnapshot {
             snapshot,
             doubled,
             next: 0,
@@ -76,7 +76,7 @@ impl<'a> Made<'a> {
     }
 }
 
-impl Iterator for Made<'_> {
+impl Iterator for TableSnapshot<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -225,7 +225,7 @@ impl Loadable for Growing {
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        if base < LEAST_BUCKETS.ilog2() {
+        if base < MIN_BUCKETS.ilog2() {
             let what = "fewer than 16 buckets at first";
             return Err(LoadError::Impossible { what });
         }

@@ -30,10 +30,10 @@ const RUN: usize = if cfg!(kcas_loom) {
 
 /// The least number of buckets of a first size: at least as many as there are side words, which the
 /// same bits choose.
-pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
+pub(super) const MIN_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
 /// How far beyond the buckets counted others may be begun: one for each `BEGUN_OF` of them, and at most
-/// `MOST_BEGUN`, a run for each of 64 threads. (In models, enough for two threads to split at a time.)
+/// `MAX_BEGUN`, a run for each of 64 threads. (In models, enough for two threads to split at a time.)
 const BEGUN_OF: usize = if cfg!(kcas_loom) {
     1
 } else if cfg!(feature = "__steps") {
@@ -41,12 +41,12 @@ const BEGUN_OF: usize = if cfg!(kcas_loom) {
 } else {
     4
 };
-const MOST_BEGUN: usize = 1024;
+const MAX_BEGUN: usize = 1024;
 
 /// While other threads also make buckets, new ones are counted together: when there is one for each `UNCOUNTED_OF`
-/// of the others, or `MOST_UNCOUNTED`.
+/// of the others, or `MAX_UNCOUNTED`.
 const UNCOUNTED_OF: usize = 128;
-const MOST_UNCOUNTED: usize = 512;
+const MAX_UNCOUNTED: usize = 512;
 
 /// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys
 /// than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
@@ -159,7 +159,7 @@ impl Table {
         let buckets = 1 << base;
         Ok(Table {
             words: WordArray::try_growing(words)?,
-            size: AtomicU64::new(Size::of(buckets).bits()),
+            size: AtomicU64::new(Size::new(buckets).bits()),
             next: AtomicU64::new(buckets as u64),
             filled: AtomicU64::new(0),
             base,
@@ -185,7 +185,7 @@ impl Table {
         let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
         // What a remove of an absent key has taken may have been a doubled slot.
         let doubled = doubled.min(occupied);
-        table.size = AtomicU64::new(Size::of(words.len()).bits());
+        table.size = AtomicU64::new(Size::new(words.len()).bits());
         table.next = AtomicU64::new(words.len() as u64);
         table.doubled = AtomicU64::new(doubled as u64);
         table.length = Length::starting_at(occupied - doubled);
@@ -241,7 +241,7 @@ impl Table {
     /// Empties every bucket, and goes back to the first size. It keeps its memory.
     pub(super) fn clear(&mut self) {
         self.words.clear();
-        self.size = AtomicU64::new(Size::of(1 << self.base).bits());
+        self.size = AtomicU64::new(Size::new(1 << self.base).bits());
         self.next = AtomicU64::new(1 << self.base);
         self.filled = AtomicU64::new(0);
         self.doubled = AtomicU64::new(0);
@@ -292,7 +292,7 @@ impl Table {
         match self.contains_at_once((Key::new(hash), size), |bucket| first.nth(bucket)) {
             Some(found) => found,
             // Not given the key, which would be stored to memory in every lookup.
-            None => self.contains_slowly(hash),
+            None => self.contains_slow_path(hash),
         }
     }
 
@@ -306,12 +306,12 @@ impl Table {
         };
         match self.contains_at_once((Key::new(hash), self.size()), word) {
             Some(found) => found,
-            None => self.contains_slowly(hash),
+            None => self.contains_slow_path(hash),
         }
     }
 
     #[cold]
-    fn contains_slowly(&self, hash: u64) -> bool {
+    fn contains_slow_path(&self, hash: u64) -> bool {
         loop {
             let seen = self.see(Key::new(hash));
             if seen.is_found() {
@@ -449,7 +449,7 @@ impl Table {
     /// One attempt to [`insert`](Self::insert) by a single exchange. False if anything is in its way, or the key seems
     /// to have a copy; then nothing has changed.
     #[inline]
-    pub(super) fn insert_at_once(&self, key: Key) -> bool {
+    pub(super) fn insert_fast_path(&self, key: Key) -> bool {
         let Some(seen) = self.see_at_once(key).filter(|seen| !seen.is_found()) else {
             return false;
         };
@@ -536,7 +536,7 @@ impl Table {
     /// One attempt to [`remove`](Self::remove). `None` if anything is in its way, or several slots match; then nothing
     /// has changed.
     #[inline]
-    pub(super) fn remove_at_once(&self, key: Key) -> Option<bool> {
+    pub(super) fn remove_fast_path(&self, key: Key) -> Option<bool> {
         let seen = self.see_at_once(key)?;
         let [first, second] = [seen.matches(0), seen.matches(1)];
         let (place, word) = seen.roots[0];
@@ -773,7 +773,7 @@ impl Table {
         }
         (0..run).for_each(|nth| self.split(first + (from + nth) % run));
         let is_alone = self.next.load(Ordering::Relaxed) == end as u64;
-        let step = (buckets / UNCOUNTED_OF).clamp(self.run(), MOST_UNCOUNTED);
+        let step = (buckets / UNCOUNTED_OF).clamp(self.run(), MAX_UNCOUNTED);
         if !is_next || is_alone {
             self.count_made(1);
         } else if end >= buckets + step {
@@ -814,7 +814,7 @@ impl Table {
             // Release: with the Acquire in `size`. If this fails, another thread has counted some.
             let _ = self.size.compare_exchange(
                 size.bits(),
-                Size::of(buckets + made).bits(),
+                Size::new(buckets + made).bits(),
                 Ordering::Release,
                 Ordering::Relaxed,
             );
@@ -825,7 +825,7 @@ impl Table {
     /// ended. Nobody begins a round before all buckets of the last one are made.
     fn most_begun(&self, size: Size) -> usize {
         let buckets = size.buckets();
-        let ahead = (buckets / BEGUN_OF).clamp(self.run(), MOST_BEGUN);
+        let ahead = (buckets / BEGUN_OF).clamp(self.run(), MAX_BEGUN);
         (buckets + ahead).min(size.end_of_round())
     }
 
@@ -888,7 +888,7 @@ impl Table {
         if let Some(last) = uppers.find(has_begun) {
             // There is memory for the last, and so for all.
             (size.buckets()..=last).for_each(|upper| self.split(upper));
-            self.size = AtomicU64::new(Size::of(last + 1).bits());
+            self.size = AtomicU64::new(Size::new(last + 1).bits());
         }
     }
 
@@ -1017,14 +1017,14 @@ impl snapshot::Table for Table {
 
 /// True if a word has the level of this bucket in a table of `buckets`: for saved tables.
 pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> bool {
-    word::level(word) + base == Place::of(bucket as u64, Size::of(buckets)).level
+    word::level(word) + base == Place::new(bucket as u64, Size::new(buckets)).level
 }
 
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
     use crate::growing::GrowingCuckooFilter;
-    use crate::growing::saved::Made;
+    use crate::growing::saved::TableSnapshot;
     use crate::hashing::FixedState;
     use crate::length::fewer;
 
@@ -1042,12 +1042,12 @@ mod tests {
     /// A table of one key that has no bit left. The first bucket of a new round, whose split doubles it, is not made, and
     /// the second is.
     fn half_made() -> Table {
-        let mut table = Table::try_new(LEAST_BUCKETS.ilog2(), KIND).unwrap();
+        let mut table = Table::try_new(MIN_BUCKETS.ilog2(), KIND).unwrap();
         insert(&table, Key::new(0));
-        let buckets = LEAST_BUCKETS << AHEAD;
+        let buckets = MIN_BUCKETS << AHEAD;
         table.words.grow_to(buckets + 2).unwrap();
-        (LEAST_BUCKETS..buckets).for_each(|upper| table.split(upper));
-        table.size = AtomicU64::new(Size::of(buckets).bits());
+        (MIN_BUCKETS..buckets).for_each(|upper| table.split(upper));
+        table.size = AtomicU64::new(Size::new(buckets).bits());
         table.split(buckets + 1);
         assert!(table.is_made(buckets + 1) && !table.is_made(buckets));
         table
@@ -1061,8 +1061,10 @@ mod tests {
     #[test]
     fn copies_of_half_made_table_count_doubled_slots() {
         let table = half_made();
-        let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
-        let bytes = Made::begin(&table).unwrap().into_bytes(&FixedState);
+        let copy = TableSnapshot::begin(&table).unwrap().copy(KIND).unwrap();
+        let bytes = TableSnapshot::begin(&table)
+            .unwrap()
+            .into_bytes(&FixedState);
         let builder = GrowingCuckooFilter::builder();
         let loaded = builder.load_bytes(&bytes.unwrap()).unwrap().table;
         for table in [copy, loaded] {
@@ -1074,16 +1076,16 @@ mod tests {
     #[test]
     fn cleared_table_counts_only_later_keys() {
         let mut table = half_made();
-        table.split(LEAST_BUCKETS << AHEAD);
+        table.split(MIN_BUCKETS << AHEAD);
         assert_eq!(table.doubled(), 1);
         table.clear();
         (1..=3).for_each(|hash| insert(&table, Key::new(hash)));
-        let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
+        let copy = TableSnapshot::begin(&table).unwrap().copy(KIND).unwrap();
         assert_eq!(copy.length.sum(), 3);
     }
 
     #[test]
-    fn a_copy_makes_no_memory_in_the_table_that_it_copies() {
+    fn copy_allocates_nothing_in_copied_table() {
         let table = empty();
         let not_made = 1 << 8;
         assert_eq!(snapshot::Table::freeze(&table, not_made), Some(0));
@@ -1092,7 +1094,7 @@ mod tests {
 
     /// The state after a sum that counts what one thread has inserted and not what another one has removed.
     #[test]
-    fn a_hint_that_is_far_too_high_makes_no_room() {
+    fn hint_far_too_high_makes_no_room() {
         let table = empty();
         let hash = |key: u64| Key::new(crate::hashing::mix(key));
         let insert = |key| table.length.count(|| table.insert(hash(key)).map(|()| 1));

@@ -130,7 +130,7 @@ mod tests {
     /// The folder is opened, and the file synced, before it is replaced; then the folder is synced. Whatever fails,
     /// nothing else is left there.
     #[test]
-    fn a_file_is_replaced_between_two_syncs() {
+    fn file_is_replaced_between_two_syncs() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.filter");
         let found = || fs::read_to_string(&path).unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     /// One save begins and ends within another, which began with older contents: these stay, and both succeed.
     #[test]
-    fn of_two_saves_that_overlap_the_last_to_end_stays() {
+    fn last_of_overlapping_saves_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.filter");
         let saved = save_as(&path, |writer| {
@@ -193,7 +193,7 @@ mod tests {
 
     /// Panics, as a hasher may.
     #[test]
-    fn a_panic_leaves_no_unfinished_file() {
+    fn panic_leaves_no_unfinished_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.filter");
         let save = || save_as(&path, |_| panic!("expected"));

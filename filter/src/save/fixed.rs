@@ -44,7 +44,7 @@ impl<L: Saved> Loadable for L {
         length: Option<u64>,
         hasher: S,
     ) -> Result<<L as Saved>::Filter<S>, LoadError> {
-        Header::of::<L>(&mut reader)?.load::<L, S>(reader, length, hasher)
+        Header::read::<L>(&mut reader)?.load::<L, S>(reader, length, hasher)
     }
 }
 
@@ -58,7 +58,11 @@ impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     }
 
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError> {
-        Ok(CuckooFilter::of(Buckets::from_words(words), copies, hasher))
+        Ok(CuckooFilter::wrap(
+            Buckets::from_words(words),
+            copies,
+            hasher,
+        ))
     }
 }
 
@@ -105,7 +109,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads the header of a filter of this kind.
-    pub(crate) fn of<L: Saved>(reader: &mut impl Read) -> Result<Header, LoadError> {
+    pub(crate) fn read<L: Saved>(reader: &mut impl Read) -> Result<Header, LoadError> {
         let (bytes, digest) = read_header::<HEADER_BYTES>(reader, L::KIND, bytes_of::<L>(1))?;
         Ok(Header {
             slots: u16::from_le_bytes(field(&bytes, 12)),
@@ -155,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_words_than_can_be_numbered_are_an_error() {
+    fn too_many_words_are_error() {
         let most = u64::from(u32::MAX);
         assert_eq!(words::<u32>(most - 1, 1).unwrap(), u32::MAX);
         let error = words::<u32>(most, 1).unwrap_err();

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use kcas::storage::Storage;
 use kcas::{Entry, WordArray};
 
-use super::{Announced, Kept, SnapshotError, filled, kept_in};
+use super::{Announced, Backup, SnapshotError, filled, kept_in};
 use crate::buckets::{MAX_WORD, commit, replace};
 
 /// Gets the right to make a snapshot, which one caller has at a time, and makes sure that there is memory for places.
@@ -22,9 +22,9 @@ pub struct InFile<'a, W, H> {
     hold: Hold<W, H>,
 }
 
-/// [`Kept`] in a file.
+/// [`Backup`] in a file.
 #[derive(Debug)]
-pub struct KeptInFile<'a, W, H> {
+pub struct BackupInFile<'a, W, H> {
     snapshots: InFile<'a, W, H>,
     number: u64,
     /// For whoever makes the snapshot.
@@ -92,7 +92,7 @@ impl<'a, W: Storage, H> InFile<'a, W, H> {
 }
 
 impl<'a, W: Storage, H: Debug> Announced for InFile<'a, W, H> {
-    type Kept = KeptInFile<'a, W, H>;
+    type Backup = BackupInFile<'a, W, H>;
 
     #[inline]
     fn are_none(self) -> bool {
@@ -101,10 +101,10 @@ impl<'a, W: Storage, H: Debug> Announced for InFile<'a, W, H> {
         word <= MAX_WORD && word >> BEHIND_BITS & 1 == 0
     }
 
-    fn each(self, mut each: impl FnMut(&Self::Kept)) {
+    fn each(self, mut each: impl FnMut(&Self::Backup)) {
         let number = self.announced() >> BEHIND_BITS;
         if number % 2 == 1 {
-            each(&KeptInFile {
+            each(&BackupInFile {
                 snapshots: self,
                 number,
                 _hold: None,
@@ -112,25 +112,25 @@ impl<'a, W: Storage, H: Debug> Announced for InFile<'a, W, H> {
         }
     }
 
-    fn announce(self, buckets: usize) -> Result<Self::Kept, SnapshotError> {
+    fn announce(self, buckets: usize) -> Result<Self::Backup, SnapshotError> {
         let hold = (self.hold)(self.words)?;
         self.end_announced();
         (1..=buckets).for_each(|nth| self.set(self.announcement + nth, 0));
         let number = (self.announced() >> BEHIND_BITS) + 1;
         self.set(self.announcement, number << BEHIND_BITS);
-        Ok(KeptInFile {
+        Ok(BackupInFile {
             snapshots: self,
             number,
             _hold: Some(hold),
         })
     }
 
-    fn end(self, _: &Self::Kept) {
+    fn end(self, _: &Self::Backup) {
         self.end_announced();
     }
 }
 
-impl<W: Storage, H: Debug> KeptInFile<'_, W, H> {
+impl<W: Storage, H: Debug> BackupInFile<'_, W, H> {
     fn place_of(&self, bucket: usize) -> usize {
         self.snapshots.announcement + 1 + bucket
     }
@@ -140,7 +140,7 @@ impl<W: Storage, H: Debug> KeptInFile<'_, W, H> {
     }
 }
 
-impl<W: Storage, H: Debug> Kept for KeptInFile<'_, W, H> {
+impl<W: Storage, H: Debug> Backup for BackupInFile<'_, W, H> {
     fn get(&self, bucket: usize) -> Option<u64> {
         kept_in(self.snapshots.words.load(self.place_of(bucket)))
     }

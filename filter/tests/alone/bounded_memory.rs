@@ -63,13 +63,13 @@ impl Window {
 
 /// Runs `work` once, for everything that is made on first use, and then again: memory must not
 /// grow.
-fn stays(what: &str, mut work: impl FnMut()) {
+fn stays(case: &str, mut work: impl FnMut()) {
     work();
     let before = resident_bytes();
     work();
     let grown = resident_bytes().saturating_sub(before);
-    println!("{what}: {} KiB, grown by {} KiB", before >> 10, grown >> 10);
-    assert!(grown <= MAY_GROW, "{what}: grown by {grown} bytes");
+    println!("{case}: {} KiB, grown by {} KiB", before >> 10, grown >> 10);
+    assert!(grown <= MAY_GROW, "{case}: grown by {grown} bytes");
 }
 
 #[test]

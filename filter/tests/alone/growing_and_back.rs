@@ -34,7 +34,7 @@ fn each(numbers: u64, act: impl Fn(u64, u64, &mut SmallRng, &[AtomicU64; 8]) + S
 /// `KEYS` in the environment says how many keys there are in the end.
 #[test]
 #[ignore = "takes long: scripts/deep.sh runs it"]
-fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
+fn growing_and_shrinking_keeps_millions_of_keys() {
     crate::turn();
     let keys = std::env::var("KEYS").map_or(4_000_000, |keys| keys.parse().expect("a number"));
     let numbers = keys / THREADS;

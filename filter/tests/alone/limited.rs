@@ -16,7 +16,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 std::thread_local! {
     /// Larger requests are refused,
-    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    static MAX_BYTES: Cell<usize> = const { Cell::new(usize::MAX) };
     /// after this many were granted.
     static GRANTED: Cell<usize> = const { Cell::new(0) };
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -38,7 +38,7 @@ impl Limited {
     /// Allocates, if that is allowed; returns a null pointer otherwise.
     fn granted(&self, layout: Layout, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
         // A test that fails needs memory to say so.
-        let allowed = layout.size() <= MOST.get() || std::thread::panicking() || {
+        let allowed = layout.size() <= MAX_BYTES.get() || std::thread::panicking() || {
             let granted = GRANTED.get();
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
@@ -77,8 +77,8 @@ pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
 /// Runs `action` while only the first `times` requests for more than `most` bytes are granted.
 pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
     GRANTED.set(times);
-    let before = MOST.replace(most);
+    let before = MAX_BYTES.replace(most);
     let result = catch_unwind(AssertUnwindSafe(action));
-    MOST.set(before);
+    MAX_BYTES.set(before);
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -82,7 +82,7 @@ fn forgetting_does_not_allocate() {
 
 /// In a growing filter, an insert allocates only when it grows beyond the memory that it has reserved.
 #[test]
-fn a_growing_filter_allocates_when_it_grows() {
+fn growing_filter_allocates_only_to_grow() {
     crate::turn();
     for reserved in [0, 1 << 20] {
         let builder = GrowingCuckooFilter::builder().reserved_bytes(reserved);

@@ -26,7 +26,7 @@ fn holds_just(filter: &GrowingCuckooFilter, keys: u64) {
 
 /// The memory is refused at the first growth, and at later ones.
 #[test]
-fn nothing_is_lost_when_there_is_no_memory_to_grow() {
+fn growth_without_memory_loses_nothing() {
     crate::turn();
     // Number of buckets at first, and of the largest piece that is granted: four double the table.
     for (first, piece) in [(1_024, 64), (1_024, 1_024), (16, 1_024)] {
@@ -63,7 +63,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 /// their slots.
 #[test]
 #[cfg(feature = "__steps")]
-fn a_lost_race_is_not_a_lack_of_memory() {
+fn losing_allocation_race_is_not_out_of_memory() {
     use kcas_testing::steps::{count, with_hook};
     use std::sync::Arc;
 
@@ -136,7 +136,7 @@ fn without_memory_to_shrink_it_keeps_its_size() {
 /// A table is loaded if there is memory for it and nothing more; otherwise that is an error, as for building, and for
 /// writing, which then writes nothing.
 #[test]
-fn loading_takes_no_more_than_the_table_or_is_refused() {
+fn loading_needs_memory_for_table_only() {
     crate::turn();
     let filter = of_buckets(8_192);
     (0..1_000_u64).for_each(|key| filter.insert(&key).unwrap());
@@ -158,7 +158,7 @@ fn loading_takes_no_more_than_the_table_or_is_refused() {
 /// Copies, and saves, while two threads change the filter all over: each allocation of a copy is refused
 /// now and then.
 #[test]
-fn a_copy_without_memory_is_an_error() {
+fn copy_without_memory_is_error() {
     crate::turn();
     const BUCKETS: usize = 20_000;
     // Every filter has a few KiB of counters besides its table.
@@ -240,17 +240,17 @@ fn growing_filter_memory_is_in_proportion() {
     // Counters of a thread, and the list of pieces.
     const BESIDES: usize = 8 << 10;
     for keys in [1, 5_000, 20_000, 300_000] {
-        for (what, make) in made {
+        for (case, make) in made {
             drop(make(10));
             let before = held();
             let filter = make(keys);
             let (allocated, stated) = (held() - before, filter.memory_bytes());
-            println!("{what}, {keys} keys: {allocated} bytes allocated, {stated} stated");
-            let most = match (what, stated) {
+            println!("{case}, {keys} keys: {allocated} bytes allocated, {stated} stated");
+            let most = match (case, stated) {
                 (_, ..131_072) | ("reserving nothing", _) => stated * 5 / 4,
                 _ => stated * 4,
             };
-            assert!(allocated <= most + BESIDES, "{what}: {allocated}, {stated}");
+            assert!(allocated <= most + BESIDES, "{case}: {allocated}, {stated}");
         }
     }
 }

@@ -117,7 +117,7 @@ fn threads_beyond_id_limit_all_insert() {
 }
 
 #[test]
-fn thread_that_is_one_too_many_only_looks_up() {
+fn thread_over_limit_can_only_look_up() {
     crate::turn();
     let filters = Filters::new();
     thread::scope(|scope| {
@@ -165,7 +165,7 @@ fn thread_that_is_one_too_many_only_looks_up() {
 /// A filter has fewer than two counters for each thread of the most that were alive at once, whichever of them have
 /// changed it, and never more than one for each that there can be.
 #[test]
-fn counters_are_fewer_than_two_for_each_thread_alive() {
+fn counters_are_under_two_per_live_thread() {
     crate::turn();
     let build = || CuckooFilter::builder().buckets(1).build().unwrap();
     let empty = build().memory_bytes();

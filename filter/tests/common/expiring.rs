@@ -6,7 +6,7 @@ use std::sync::Arc;
 use filter::{Class, ExpiringCuckooFilter, Filter, InsertError, SnapshotError};
 use histories::{Call, Event, OneExpiringClass, Remembered};
 
-use crate::small::{Asked, BUCKETS, Identity, Operation, described, put_into};
+use crate::small::{BUCKETS, Identity, Operation, Tested, described, put_into};
 
 /// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
 /// periods.
@@ -24,8 +24,8 @@ pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_B
     Arc::new(filter)
 }
 
-impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
-    const MOST: u64 = 1;
+impl<const AGE_BITS: usize> Tested for Expiring<AGE_BITS> {
+    const MAX: u64 = 1;
     const PERIOD: fn(&Self) -> u64 = Self::period;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     type Copy = Self;

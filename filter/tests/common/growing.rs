@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use filter::{Class, GrowingCuckooFilter, SnapshotError, internals};
 
-use crate::small::{Asked, Identity};
+use crate::small::{Identity, Tested};
 
 pub(crate) type Growing = GrowingCuckooFilter<Identity>;
 
-impl Asked for Growing {
+impl Tested for Growing {
     /// More than any test inserts: it grows.
-    const MOST: u64 = 1_000;
+    const MAX: u64 = 1_000;
     const MAY_BE_FULL: bool = false;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     type Copy = Self;
@@ -29,7 +29,7 @@ pub(crate) fn apart(bits: u64, of: u32, nth: usize) -> u64 {
 }
 
 /// The key of the same class that prefers the other bucket.
-pub(crate) fn from_the_other_bucket(key: u64) -> u64 {
+pub(crate) fn from_other_bucket(key: u64) -> u64 {
     key ^ internals::apart(key) << 6
 }
 

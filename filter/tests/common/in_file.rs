@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filter::internals::in_file::{self, Announced, InFile, Kept, Memory};
+use filter::internals::in_file::{self, Announced, Backup, InFile, Memory};
 use filter::internals::length::Length;
 use filter::{Class, CuckooFilter, SnapshotError, UpdateError};
 use kcas::storage::Storage;
@@ -10,7 +10,7 @@ use kcas::sync::AtomicU64;
 use kcas::{Entry, WordArray};
 use kcas_testing::killed::{self, Mortal};
 
-use super::{Asked, BITS, BUCKETS, Identity, SLOTS, Small, put_into};
+use super::{BITS, BUCKETS, Identity, SLOTS, Small, Tested, put_into};
 
 #[derive(Debug)]
 pub(crate) struct Words(Mortal);
@@ -86,8 +86,8 @@ pub(crate) fn begin_copy(filter: &SmallInFile) {
 
 pub(crate) type SmallInFile = CuckooFilter<Identity, SLOTS, BITS, Words>;
 
-impl Asked for SmallInFile {
-    const MOST: u64 = Small::MOST;
+impl Tested for SmallInFile {
+    const MAX: u64 = Small::MAX;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     type Copy = Small;
     const TRY_CLONE: fn(&Self) -> Result<Small, SnapshotError> = Self::try_clone;

@@ -85,9 +85,9 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// A filter whose answers are recorded. By default, it has several copies of a class.
-pub(crate) trait Asked: Filter + Sized + 'static {
+pub(crate) trait Tested: Filter + Sized + 'static {
     /// Maximum number of copies of a class.
-    const MOST: u64;
+    const MAX: u64;
     /// Whether it may refuse a key for lack of room.
     const MAY_BE_FULL: bool = true;
 
@@ -101,7 +101,7 @@ pub(crate) trait Asked: Filter + Sized + 'static {
     /// Returns how many copies of a class may be left after these calls, if it had `copies` from the beginning
     /// up to this period; or why no order explains the calls.
     fn left(copies: u64, _period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
-        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(described)
+        histories::check(&OneClass { most: Self::MAX }, &[copies], calls).map_err(described)
     }
 
     /// What a copy answers about a key.
@@ -132,9 +132,9 @@ pub(crate) fn described<State: Debug>(failure: Failure<State, Event>) -> String 
 /// A call with its key, unless it concerns them all.
 pub(crate) type Recorded = (Option<u64>, Call<Event>);
 
-impl Asked for Small {
+impl Tested for Small {
     type Copy = Self;
-    const MOST: u64 = 2 * SLOTS as u64;
+    const MAX: u64 = 2 * SLOTS as u64;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 }
@@ -153,7 +153,7 @@ pub(crate) enum Operation {
 }
 
 /// Makes calls, and records them with their answers.
-pub(crate) struct Caller<F: Asked = Small> {
+pub(crate) struct Caller<F: Tested = Small> {
     pub(crate) filter: Arc<F>,
     thread: usize,
     /// The period before the first call.
@@ -161,7 +161,7 @@ pub(crate) struct Caller<F: Asked = Small> {
     pub(crate) calls: Vec<Recorded>,
 }
 
-impl<F: Asked> Caller<F> {
+impl<F: Tested> Caller<F> {
     /// Makes a caller with this number: calls of callers with different numbers count as
     /// simultaneous.
     pub(crate) fn new(filter: &Arc<F>, thread: usize) -> Self {
@@ -236,20 +236,20 @@ impl<F: Asked> Caller<F> {
 
 /// Checks that some order explains the answers the callers got from a filter that held these keys since its
 /// beginning, and that the filter now holds what that order leaves.
-pub(crate) fn explained<F: Asked>(held: &[u64], callers: impl IntoIterator<Item = Caller<F>>) {
+pub(crate) fn explained<F: Tested>(held: &[u64], callers: impl IntoIterator<Item = Caller<F>>) {
     let callers: Vec<_> = callers.into_iter().collect();
     let filter = Arc::clone(&callers[0].filter);
     let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
     let calls = callers.into_iter().flat_map(|caller| caller.calls);
     let calls: Vec<_> = calls.collect();
-    let asked = calls.iter().filter_map(|(key, _)| *key);
-    let keys: Vec<u64> = asked.chain(held.iter().copied()).collect();
+    let keys = calls.iter().filter_map(|(key, _)| *key);
+    let keys: Vec<u64> = keys.chain(held.iter().copied()).collect();
     all_explained(&*filter, (period, held), &keys, &calls, "");
 }
 
 /// Checks the same of calls with their times, and of these keys, which are all that were ever there. A failure says
 /// `what` it was.
-pub(crate) fn all_explained<F: Asked>(
+pub(crate) fn all_explained<F: Tested>(
     filter: &F,
     (period, held): (u64, &[u64]),
     keys: &[u64],

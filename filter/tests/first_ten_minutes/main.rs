@@ -76,7 +76,7 @@ fn number_types_are_one_key_by_default_only() -> Outcome {
 }
 
 #[test]
-fn insert_if_absent_is_the_insert_of_a_set() -> Outcome {
+fn insert_if_absent_acts_like_set_insert() -> Outcome {
     let seen = CuckooFilter::with_capacity(10);
     assert!(seen.insert_if_absent("a")?);
     if seen.insert_if_absent("a")? {
@@ -86,7 +86,7 @@ fn insert_if_absent_is_the_insert_of_a_set() -> Outcome {
 }
 
 #[test]
-fn refused_copy_names_the_insert_of_a_set() {
+fn refused_copy_error_names_insert_if_absent() {
     let seen = CuckooFilter::with_capacity(100);
     let mut inserts = (0..10).map(|_| seen.insert("a"));
     let error = inserts.find_map(Result::err).expect("the ninth is refused");
@@ -123,7 +123,7 @@ struct Seeded {
 }
 
 #[test]
-fn filter_is_a_field() -> Outcome {
+fn filter_can_be_field() -> Outcome {
     let crawler = Crawler {
         seen: CuckooFilter::with_capacity(10),
     };
@@ -139,7 +139,7 @@ static ONCE: OnceLock<CuckooFilter> = OnceLock::new();
 static LAZY: LazyLock<GrowingCuckooFilter> = LazyLock::new(GrowingCuckooFilter::new);
 
 #[test]
-fn filter_is_a_static() -> Outcome {
+fn filter_can_be_static() -> Outcome {
     ONCE.get_or_init(|| CuckooFilter::with_capacity(10))
         .insert("a")?;
     LAZY.insert("a")?;
@@ -205,7 +205,7 @@ fn errors_of_filters_become_those_of_anyhow() -> anyhow::Result<()> {
 
 #[cfg(feature = "serde")]
 #[test]
-fn filter_is_a_serialized_field() -> Outcome {
+fn filter_can_be_serialized_field() -> Outcome {
     #[derive(serde::Serialize, serde::Deserialize)]
     struct State {
         seen: GrowingCuckooFilter,
@@ -218,7 +218,7 @@ fn filter_is_a_serialized_field() -> Outcome {
 }
 
 #[test]
-fn growing_filter_has_a_default() -> Outcome {
+fn growing_filter_has_default() -> Outcome {
     #[derive(Default)]
     struct State {
         seen: GrowingCuckooFilter,
@@ -278,7 +278,7 @@ fn generic_filter_is_saved_by_name() -> Outcome {
 }
 
 #[test]
-fn batch_answers_in_a_slice() {
+fn batch_answers_in_slice() {
     let keys = ["a", "b"];
     let mut found = vec![true; keys.len()];
     CuckooFilter::with_capacity(10).contains_batch(&keys, &mut found);
@@ -292,7 +292,7 @@ fn filter_is_used_where_panics_are_caught() {
 }
 
 #[test]
-fn period_of_nanoseconds_is_an_error() {
+fn period_of_nanoseconds_is_error() {
     let seen = ExpiringCuckooFilter::with_capacity(10);
     let error = seen.advance_to(1_795_932_135_862_260_970).unwrap_err();
     let is_right = matches!(error, AdvanceError::NoSuchPeriod { .. });
@@ -386,6 +386,6 @@ fn calls_that_filters_lack_are_errors_that_help() {
 }
 
 #[test]
-fn own_module_of_the_name_is_an_error() {
+fn own_module_named_filter_is_error() {
     check_refused("own_module.rs");
 }

@@ -36,7 +36,7 @@ fn two_periods(key: u64) -> impl Calls<Expiring> {
 /// A key is found before it is forgotten, and the clock is read when its age is that of the present period
 /// again: then it has not been renewed.
 #[test]
-fn a_renewal_while_two_periods_begin() {
+fn renewal_while_two_periods_begin() {
     explore_test(2, 1_200, || {
         let held = key(0, 1, 0);
         // Three periods make a window: in the next one, the key is forgotten.
@@ -50,7 +50,7 @@ fn a_renewal_while_two_periods_begin() {
 /// A key that is inserted with the age of a period that is over: it must not come back when that age
 /// does.
 #[test]
-fn an_insert_while_two_periods_begin() {
+fn insert_while_two_periods_begin() {
     let (new, after) = (key(0, 1, 0), forgotten_after_two_periods);
     let insert = calls([Insert(new)]);
     explore_race(2, 8_500, &[], insert, two_periods(new), after);
@@ -59,15 +59,15 @@ fn an_insert_while_two_periods_begin() {
 /// Two threads insert keys of a class that is due to be forgotten, and prefer different buckets: if an insert
 /// answers that the key is new, it has added the key.
 #[test]
-fn two_inserts_while_a_period_begins() {
-    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    let (mine, others) = (calls([Advance, Insert(there)]), calls([Insert(here)]));
-    explore_race(2, 6_500, &[here], mine, others, |_| ());
+fn two_inserts_while_period_begins() {
+    let (item, twin) = (key(0, 1, 0), key(1, 0, 0));
+    let (mine, others) = (calls([Advance, Insert(twin)]), calls([Insert(item)]));
+    explore_race(2, 6_500, &[item], mine, others, |_| ());
 }
 
 /// An insert into a bucket that is full of keys due to be forgotten.
 #[test]
-fn an_insert_instead_of_a_forgotten_key() {
+fn insert_instead_of_forgotten_key() {
     let (held, after) = ([key(0, 0, 0), key(0, 0, 1)], forgotten_after_two_periods);
     let mine = move |caller: &mut Caller| {
         let inserted = caller.put(key(0, 0, 2), true);
@@ -82,7 +82,7 @@ fn an_insert_instead_of_a_forgotten_key() {
 /// A chain moves a key while a period begins in which it is forgotten: it must not escape into a bucket
 /// that has been swept.
 #[test]
-fn a_chain_while_two_periods_begin() {
+fn chain_while_two_periods_begin() {
     // Bucket 1 is full, and one of its keys can move to bucket 0, which is swept before.
     let held = [key(1, 0, 3), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
     let insert = |caller: &mut Caller| _ = caller.put(key(1, 2, 0), true);
@@ -91,7 +91,7 @@ fn a_chain_while_two_periods_begin() {
 }
 
 #[test]
-fn a_remove_while_a_period_begins() {
+fn remove_while_period_begins() {
     let held = key(0, 1, 0);
     let mine = move |caller: &mut Caller| {
         caller.contains(held);
@@ -113,7 +113,7 @@ fn two_threads_that_begin_periods() {
 /// A call that finds its period begun and swept: what others have forgotten is also gone for its thread, and is no
 /// longer counted if their call is over.
 #[test]
-fn a_call_that_has_nothing_to_do() {
+fn advance_with_nothing_to_do() {
     explore_test(2, 21_900, || {
         let held = key(0, 1, 0);
         let shared = Arc::new((holding::<1>(&[held]), AtomicBool::new(false)));
@@ -135,7 +135,7 @@ fn a_call_that_has_nothing_to_do() {
 /// A copy while a period begins, and a key comes and is renewed then: the copy does not take it for an old
 /// one.
 #[test]
-fn a_copy_while_a_period_begins() {
+fn copy_while_period_begins() {
     let new = key(0, 1, 0);
     let mine = move |caller: &mut Caller| {
         let copy = caller.copy(&[new]);

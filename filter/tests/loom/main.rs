@@ -25,10 +25,10 @@ mod expiring;
 mod fixed;
 mod growing;
 
-use small::{Asked, Caller, Operation, explained};
+use small::{Caller, Operation, Tested, explained};
 
 /// Spawns a thread that makes calls and records them.
-fn caller<F: Asked>(
+fn caller<F: Tested>(
     filter: &Arc<F>,
     number: usize,
     calls: impl FnOnce(&mut Caller<F>) + 'static,
@@ -41,13 +41,13 @@ fn caller<F: Asked>(
 }
 
 /// The calls of a thread, which makes them in each execution again.
-trait Calls<F: Asked>: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static {}
+trait Calls<F: Tested>: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static {}
 
-impl<F: Asked, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<F> for C {}
+impl<F: Tested, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<F> for C {}
 
 /// Explores the test's [`race`], in a filter that `hold` fills with these keys; then `after`, when both threads have
 /// ended.
-fn explore_race<F: Asked>(
+fn explore_race<F: Tested>(
     (preemptions, at_least): (impl Into<Option<usize>>, u64),
     hold: impl Fn(&[u64]) -> Arc<F> + Send + Sync + 'static,
     held: &[u64],
@@ -66,7 +66,7 @@ fn explore_race<F: Asked>(
 /// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
 /// the calls that keeps the order within each thread must explain all answers, and what is left in
 /// the filter. A key that no thread removes must be present.
-fn race<F: Asked>(
+fn race<F: Tested>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
@@ -79,7 +79,7 @@ fn race<F: Asked>(
 }
 
 /// [`race`] on three threads.
-fn race_of_three<F: Asked>(
+fn race_of_three<F: Tested>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
@@ -93,7 +93,7 @@ fn race_of_three<F: Asked>(
 }
 
 /// Makes these calls: inserts have room, and removes find a copy.
-fn calls<F: Asked, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut Caller<F>) + Copy {
+fn calls<F: Tested, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
         for operation in operations {
             F::run(caller, operation);
@@ -109,19 +109,19 @@ fn calls<F: Asked, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut C
     }
 }
 
-fn insert<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn insert<F: Tested>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Insert(key)])
 }
 
-fn insert_if_absent<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn insert_if_absent<F: Tested>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([InsertIfAbsent(key)])
 }
 
-fn remove<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn remove<F: Tested>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Remove(key)])
 }
 
-fn look_up<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn look_up<F: Tested>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Contains(key)])
 }
 
@@ -132,7 +132,7 @@ fn all_present(filter: &impl Filter, keys: &[u64]) {
 }
 
 /// Copies the filter, which has these keys, of which the first are there throughout.
-fn copy<F: Asked, const N: usize>(
+fn copy<F: Tested, const N: usize>(
     keys: [u64; N],
     throughout: usize,
 ) -> impl Fn(&mut Caller<F>) + Copy {
@@ -141,7 +141,7 @@ fn copy<F: Asked, const N: usize>(
 
 /// The only copy of a class goes from the bucket of each of these keys, which are of that class, to that of the next
 /// one, by an insert and a remove.
-fn hop<F: Asked, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
+fn hop<F: Tested, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
         for pair in path.windows(2) {
             let class = |key| (F::CLASS)(&caller.filter, key);

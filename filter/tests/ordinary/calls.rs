@@ -79,7 +79,7 @@ fn results_of_another_length_change_nothing() {
 
 /// Whatever holds a filter: the calls are written alike, and save under a name of any type.
 #[test]
-fn every_holder_of_a_filter_takes_same_calls() {
+fn every_filter_holder_has_same_calls() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("seen.filter");
     let name = path.to_str().unwrap();
@@ -194,7 +194,7 @@ fn debug_is_one_short_line_without_hasher() {
 
 /// The numbers in the docs of `insert_if_absent`.
 #[test]
-fn removing_a_key_can_lose_one_mistaken_for_it() {
+fn removing_key_can_lose_one_of_class() {
     let missing = |insert: fn(&CuckooFilter, &u64) -> bool| {
         let filter = CuckooFilter::with_capacity(100_000);
         let inserted: Vec<u64> = (0..100_000).filter(|key| insert(&filter, key)).collect();

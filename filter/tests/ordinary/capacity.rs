@@ -34,7 +34,7 @@ fn n_distinct_keys_fit_and_are_found() {
 /// The sizes for which the promise of `Builder::capacity` was measured: less room would break it,
 /// more would waste memory. A capacity of 0 is one, and makes a small filter, like a vector.
 #[test]
-fn capacity_allots_the_measured_room() {
+fn capacity_allots_measured_room() {
     for (n, capacity) in [(0, 4), (1, 8), (1_000, 1_120), (1_000_000, 1_054_636)] {
         assert_eq!(CuckooFilter::with_capacity(n).slots(), capacity);
     }
@@ -113,20 +113,20 @@ fn memory_is_what_was_allocated() {
 
 /// With few fingerprints, the bound that is computed for a full table exceeds 1.
 #[test]
-fn a_false_positive_rate_is_a_fraction_and_a_bound() {
+fn false_positive_rate_is_fraction_and_bound() {
     fn is_so<const SLOTS: usize, const BITS: usize>() {
         let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
         let filter = builder.buckets(1_000).build().unwrap();
-        let what = format!("{SLOTS}×{BITS}");
-        assert_eq!(filter.false_positive_rate(), 1.0, "{what}");
+        let case = format!("{SLOTS}×{BITS}");
+        assert_eq!(filter.false_positive_rate(), 1.0, "{case}");
         for key in 0..1_000u64 {
             let _ = filter.insert(&key); // The smallest of them refuses some.
         }
         let wrong = (1_000..11_000u64).filter(|key| filter.contains(key));
         let rate = wrong.count() as f64 / 10_000.0;
         let bound = filter.false_positive_rate_at(filter.len());
-        assert!((rate..=1.0).contains(&bound), "{what}: {rate}, {bound}");
-        assert!(filter.false_positive_rate_at(usize::MAX) <= 1.0, "{what}");
+        assert!((rate..=1.0).contains(&bound), "{case}: {rate}, {bound}");
+        assert!(filter.false_positive_rate_at(usize::MAX) <= 1.0, "{case}");
     }
     is_so::<28, 2>();
     is_so::<18, 3>();
@@ -162,7 +162,7 @@ fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
 }
 
 #[test]
-fn the_table_of_layouts_is_true() {
+fn layout_table_matches_measurements() {
     for_each_layout! {
         is_documented: 8 7, 7 8, 6 8, 6 9, 5 10, 5 11, 4 8, 4 12, 4 13, 4 14, 3 16, 3 18, 2 24, 2 28
     }
@@ -174,8 +174,8 @@ fn is_documented<const SLOTS: usize, const BITS: usize>() {
     let (_, [one_in, bits, load, timestamp]) = row.expect("it is in the table");
     let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
     let off = (one_in / expected - 1.0).abs();
-    let what = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
-    assert!(off < 0.005, "{what}");
+    let case = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
+    assert!(off < 0.005, "{case}");
     let off = (bits - Layout::<SLOTS, BITS>::BITS_PER_KEY).abs();
     assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
     assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
@@ -200,11 +200,11 @@ fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
         };
         let refuses = |&seed: &u64| refuses::<SLOTS, BITS>(n, seed);
         let refused = (0..tables).filter(refuses).count();
-        let what = format!("{SLOTS}×{BITS}, {n} keys: {refused} of {tables} tables refused one");
+        let case = format!("{SLOTS}×{BITS}, {n} keys: {refused} of {tables} tables refused one");
         if refused > 0 {
-            println!("{what}");
+            println!("{case}");
         }
-        assert!(refused <= most, "{what}");
+        assert!(refused <= most, "{case}");
     }
 }
 
@@ -224,7 +224,7 @@ fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
 /// With two slots a bucket, chains become as long as a K-CAS has entries; unique inserts need one of those for
 /// the bucket that they only compare.
 #[test]
-fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
+fn unique_insert_has_entry_for_compared_bucket() {
     let builder = CuckooFilter::builder().layout::<2, 24>();
     let filter = builder.buckets(1 << 14).build().unwrap();
     let refused = (0u64..).find(|key| filter.insert_if_absent(key) != Ok(true));
@@ -237,7 +237,7 @@ fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
 /// In a sufficiently large table, the load to plan for is passed with room to spare before the
 /// first refusal, which loses and changes nothing.
 #[test]
-fn the_workable_load_of_every_layout_is_reached() {
+fn every_layout_reaches_workable_load() {
     for_each_layout!(passes_the_workable_load);
 }
 
@@ -267,7 +267,7 @@ fn copies_give_their_memory_back() {
 /// The purpose of mixing: with the weakest hasher, a filter built in the ordinary way takes as many
 /// keys, and is wrong as rarely, as with a good one. Keys are numbers that a program might use.
 #[test]
-fn a_weak_hasher_makes_no_worse_filter() {
+fn weak_hasher_makes_no_worse_filter() {
     type KeyOf = fn(u64) -> u64;
     let n = 100_000;
     let kinds: [(&str, KeyOf); 5] = [

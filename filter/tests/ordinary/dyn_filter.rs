@@ -11,7 +11,7 @@ fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
 }
 
 #[test]
-fn the_requested_rate_is_kept() {
+fn requested_rate_is_kept() {
     const ASKED: u64 = 200_000;
     let rates = [
         0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7,
@@ -33,7 +33,7 @@ fn the_requested_rate_is_kept() {
 }
 
 #[test]
-fn impossible_rates_are_errors_that_name_the_least() {
+fn impossible_rate_error_names_minimum() {
     let build = |rate| {
         let builder = CuckooFilter::builder().capacity(1_000);
         builder.false_positive_rate(rate).build()
@@ -58,7 +58,7 @@ fn impossible_rates_are_errors_that_name_the_least() {
 // With 32 bits, memory ends before.
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn too_many_keys_are_an_error_that_names_the_most() {
+fn too_many_keys_error_names_maximum() {
     for rate in [0.1, 0.002, 1e-6] {
         let build = |n| {
             let builder = CuckooFilter::builder().false_positive_rate(rate);
@@ -89,7 +89,7 @@ fn too_many_keys_are_an_error_that_names_the_most() {
 /// In the layout that it was saved in, with its hasher, unless that is wrong more often than requested
 /// or is not chosen for any rate.
 #[test]
-fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
+fn fitted_filter_loads_with_hasher_and_rate() {
     let is_of = |error: LoadError, layout: (u16, u8)| {
         let found =
             matches!(error, LoadError::Layout { slots, bits, .. } if (slots, bits) == layout);

@@ -28,7 +28,7 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
     for _ in 0..20_000 {
         let key = rng.random_range(0..keys);
         let (class, period) = (filter.class(&key), filter.period());
-        let there = map.get(&class).copied();
+        let renewed = map.get(&class).copied();
         match rng.random_range(0..100) {
             0 => _ = filter.advance().unwrap(),
             1 => filter.advance_to(period + rng.random_range(0..20)).unwrap(),
@@ -37,18 +37,18 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
                 let bytes = filter.to_bytes().unwrap();
                 filter = builder.clone().load_bytes(&bytes).unwrap();
             }
-            4..30 => assert_eq!(filter.contains(&key), there.is_some()),
+            4..30 => assert_eq!(filter.contains(&key), renewed.is_some()),
             30..40 => assert_eq!(filter.remove(&key).unwrap(), map.remove(&class).is_some()),
             40..70 => match filter.insert_or_renew(&key) {
                 Ok(new) => assert_eq!(new, map.insert(class, period).is_none()),
-                Err(error) => assert!(error == InsertError::Full && there.is_none()),
+                Err(error) => assert!(error == InsertError::Full && renewed.is_none()),
             },
             _ => match filter.insert_if_absent(&key) {
                 Ok(new) => {
-                    assert_eq!(new, there.is_none());
+                    assert_eq!(new, renewed.is_none());
                     map.entry(class).or_insert(period);
                 }
-                Err(error) => assert!(error == InsertError::Full && there.is_none()),
+                Err(error) => assert!(error == InsertError::Full && renewed.is_none()),
             },
         }
         let period = filter.period();
@@ -58,7 +58,7 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
 }
 
 #[test]
-fn random_calls_agree_with_a_map() {
+fn random_calls_agree_with_map() {
     for seed in 0..3 {
         agrees_with_a_map::<4, 12, 2>(seed);
         agrees_with_a_map::<4, 11, 3>(seed);
@@ -69,7 +69,7 @@ fn random_calls_agree_with_a_map() {
 /// After a pause of any length, what was there is gone, and it is the period that was asked for. Only `advance` leads on
 /// from a period that is too great.
 #[test]
-fn a_pause_of_any_length_forgets_everything() {
+fn pause_of_any_length_forgets_everything() {
     for pause in (3..40).chain([1 << 20, LAST - 8, LAST - 7]) {
         let filter = Expiring::with_capacity(100);
         filter.advance_to(7).unwrap();
@@ -95,7 +95,7 @@ fn a_pause_of_any_length_forgets_everything() {
 
 /// A filter of a later period could be saved, and not loaded. Times in nanoseconds are such numbers.
 #[test]
-fn advance_beyond_last_period_is_an_error() {
+fn advance_beyond_last_period_is_error() {
     let filter = Expiring::with_capacity(100);
     for period in [LAST + 1, 1_795_932_135_862_260_970, u64::MAX] {
         let error = filter.advance_to(period).unwrap_err();
@@ -117,7 +117,7 @@ fn advance_beyond_last_period_is_an_error() {
 
 /// A full filter takes as many keys again when the old ones are forgotten, period after period.
 #[test]
-fn what_is_forgotten_leaves_room() {
+fn expired_keys_leave_room() {
     let filter = Expiring::with_capacity(30_000);
     for key in 0..300_000 {
         if key % 10_000 == 0 {
@@ -131,7 +131,7 @@ fn what_is_forgotten_leaves_room() {
 /// Threads insert and renew keys while others begin periods and save: a key is never missed within its
 /// window, and nobody gets `true` for a key that is there. `OPERATIONS` sets how many calls they make.
 #[test]
-fn no_key_is_missed_within_its_window() {
+fn every_key_is_found_within_window() {
     const WRITERS: u64 = 3;
     let operations = std::env::var("OPERATIONS").map_or(200_000, |number| number.parse().unwrap());
     let filter = Expiring::with_capacity(60_000);

@@ -187,7 +187,7 @@ fn formats_are_as_documented() {
 }
 
 #[test]
-fn every_length_but_the_right_one_is_an_error() {
+fn every_wrong_length_is_error() {
     for format in FORMATS {
         let bytes = format.golden;
         for length in 0..bytes.len() {
@@ -215,7 +215,7 @@ fn every_length_but_the_right_one_is_an_error() {
 }
 
 #[test]
-fn every_flipped_bit_is_an_error() {
+fn every_flipped_bit_is_error() {
     for format in FORMATS {
         for bit in 0..format.golden.len() * 8 {
             let mut damaged = format.golden.to_vec();

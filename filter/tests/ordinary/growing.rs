@@ -43,7 +43,7 @@ fn narrow(n: u64) -> u64 {
 
 /// Lookups of a group load its buckets first in a table of this size.
 #[test]
-fn batches_in_a_table_past_the_caches_answer_as_single_calls() {
+fn batches_in_large_table_match_single_calls() {
     let filter = of_buckets(1 << 21);
     (0..100).for_each(|key| filter.insert(&key).unwrap());
     let keys = Vec::from_iter((0..200).rev());
@@ -58,7 +58,7 @@ fn batches_in_a_table_past_the_caches_answer_as_single_calls() {
 /// filled when it grows, and has all keys. When they are removed, those that had no bit left, and went to both halves
 /// of their buckets, leave little behind, and nothing once it shrinks.
 #[test]
-fn growing_a_thousandfold_loses_no_key() {
+fn thousandfold_growth_loses_no_key() {
     const ABSENT: u64 = 1_000_000;
     let mut filter = of_buckets(16);
     let first = filter.memory_bytes();
@@ -97,7 +97,7 @@ fn growing_a_thousandfold_loses_no_key() {
 }
 
 #[test]
-fn shrinking_keeps_the_keys_that_are_left() {
+fn shrinking_keeps_remaining_keys() {
     // One of them has grown more than 2^9 times.
     for buckets in [16, 1_024] {
         const KEYS: u64 = 40_000;
@@ -141,7 +141,7 @@ fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut Std
 /// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it may take
 /// two slots, and more after further doublings, or keep the table from becoming as small as it began.
 #[test]
-fn an_old_key_takes_more_room_when_it_shrinks() {
+fn old_key_takes_more_room_after_shrinking() {
     let old = key(3, 63);
     for (buckets, others, worst) in [
         (112 << 8, 0, (1, 64)),
@@ -174,7 +174,7 @@ fn an_old_key_takes_more_room_when_it_shrinks() {
 
 /// The size is what `with_capacity` promises, and the load what the design promises.
 #[test]
-fn it_begins_to_grow_near_the_capacity_asked_for() {
+fn growth_begins_near_requested_capacity() {
     for n in [10, 2_048, 3_071, 60_000, 131_072, 262_144, 393_215, 786_431] {
         let filter = GrowingCuckooFilter::with_capacity(n);
         let slots = filter.slots();
@@ -212,7 +212,7 @@ fn memory_per_key_is_as_documented() {
     let filter = GrowingCuckooFilter::new();
     let mut keys = 0_u64;
     let mut table = String::from("| Distinct keys | Bits per key |\n|---|---|\n");
-    for (from, to, what) in [
+    for (from, to, case) in [
         (2_000, 10_000, "2,000 to 10,000"),
         (10_000, 100_000, "10,000 to 100,000"),
         (100_000, 400_000, "100,000 to 400,000"),
@@ -227,7 +227,7 @@ fn memory_per_key_is_as_documented() {
                 (least, most) = (least.min(bits), most.max(bits));
             }
         }
-        table += &format!("| {what} | {:.0} to {:.0} |\n", least.floor(), most.ceil());
+        table += &format!("| {case} | {:.0} to {:.0} |\n", least.floor(), most.ceil());
     }
     let design = include_str!("../../src/growing/design.md");
     assert!(design.contains(&table), "{table}");
@@ -235,7 +235,7 @@ fn memory_per_key_is_as_documented() {
 
 /// It grows up to the limit. Copies, saved filters and emptied filters keep the limit.
 #[test]
-fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
+fn growth_stops_at_allowed_error_rate() {
     const MAX: f64 = 0.001;
     let builder = builder(16).max_false_positive_rate(MAX);
     let mut filter = builder.clone().build().unwrap();
@@ -281,7 +281,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
 /// Keys that could not be told apart once, and can be later: random inserts and removes, compared with
 /// what is held. Where an older key knows fewer bits than a newer one, its slot stands for both.
 #[test]
-fn removing_a_key_loses_no_other_of_its_class() {
+fn removing_key_loses_no_other_of_class() {
     let mut grown = 0;
     for seed in 0..100 {
         let mut random = StdRng::seed_from_u64(seed);
@@ -330,7 +330,7 @@ fn copies(filter: &GrowingCuckooFilter<Identity>, key: u64) -> usize {
 /// The docs of `TooManyCopies` say these numbers. (A key with one bucket might have two in a larger table. Two keys share
 /// both buckets, and could be told apart by a bit that the table would use much later.)
 #[test]
-fn copies_are_counted_and_do_not_make_it_grow() {
+fn copies_are_counted_without_growth() {
     let one_bucket = (0..64).find(|tag: &u64| internals::apart(*tag) % 16 == 0);
     assert_eq!(copies(&of_hashes(16), key(one_bucket.unwrap(), 0)), 3);
     let filter = of_hashes(16);
@@ -354,7 +354,7 @@ fn copies_are_counted_and_do_not_make_it_grow() {
 
 /// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.
 #[test]
-fn keys_that_agree_do_not_make_it_grow_without_end() {
+fn colliding_keys_do_not_grow_without_end() {
     let filter = of_hashes(1 << 12);
     let [first, second, third] = [0, 1 << 19, 1 << 20].map(|address| key(1, address));
     for key in [first, second].repeat(3) {
@@ -369,7 +369,7 @@ fn keys_that_agree_do_not_make_it_grow_without_end() {
 
 /// Three copies of each key have room.
 #[test]
-fn keys_with_many_copies_do_not_use_up_memory() {
+fn keys_with_many_copies_bound_memory() {
     for keys in [1_200_u64, 20_000] {
         let filter = GrowingCuckooFilter::new();
         let mut copies = vec![0; keys as usize];

@@ -26,7 +26,7 @@ fn filter_of(buckets: usize, keys: u64) -> GrowingCuckooFilter {
 /// Read in place, in order or not, in pieces of any length, and again: the same bytes. A loaded filter is saved as
 /// they are, and empties as the other does.
 #[test]
-fn bytes_read_in_place_are_those_that_are_saved() {
+fn bytes_read_in_place_equal_saved_bytes() {
     let sizes = [(1_024, 0), (1_024, 3_000), (16, 1_000), (16, 60_000)];
     for (buckets, keys) in sizes {
         let mut filter = filter_of(buckets, keys);
@@ -135,8 +135,8 @@ fn words_that_no_filter_has_are_refused() {
         (3, of_level(1) | slot(1 << 2)),
     ] {
         let refused = with(bucket, word).unwrap_err().to_string();
-        let what = format!("bucket {bucket} cannot hold {word:#x}: ");
-        assert!(refused.starts_with(&what), "{what}{refused}");
+        let case = format!("bucket {bucket} cannot hold {word:#x}: ");
+        assert!(refused.starts_with(&case), "{case}{refused}");
     }
     // No filter begins with fewer than 16 buckets: there are eight counters of wraps, and a bucket's number must
     // say which one is its own.
@@ -170,7 +170,7 @@ fn buckets_that_had_not_been_made_are_made() {
 /// Each byte of a filter with free slots is replaced by several others: it is refused, or loaded as a
 /// filter like any other.
 #[test]
-fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
+fn forged_byte_is_refused_or_harmless() {
     let bytes = saved(&filter_of(16, 20));
     let (mut loaded, mut refused) = (0, 0);
     for at in 48..bytes.len() - 8 {
@@ -179,24 +179,24 @@ fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
             let mut forged = bytes.clone();
             forged[at] = byte;
             let forged = with_right_checksums(forged, 40);
-            let what = format!("byte {at} is {byte:#04x}, not {:#04x}", bytes[at]);
+            let case = format!("byte {at} is {byte:#04x}, not {:#04x}", bytes[at]);
             let Ok(filter) = load(&forged) else {
                 refused += 1;
                 continue;
             };
             loaded += usize::from(forged != bytes);
-            assert!(saved(&filter) == forged, "{what}: other bytes are saved");
+            assert!(saved(&filter) == forged, "{case}: other bytes are saved");
             let held = filter.len();
-            assert_eq!(filter.try_clone().unwrap().len(), held, "{what}");
+            assert_eq!(filter.try_clone().unwrap().len(), held, "{case}");
             // More than it has slots.
             let keys = 1 << 40..(1 << 40) + 300_u64;
             keys.clone().for_each(|key| filter.insert(&key).unwrap());
-            assert_eq!(filter.len(), held + 300, "{what}");
+            assert_eq!(filter.len(), held + 300, "{case}");
             assert!(
                 keys.into_iter().all(|key| filter.remove(&key).unwrap()),
-                "{what}"
+                "{case}"
             );
-            assert_eq!(filter.len(), held, "{what}");
+            assert_eq!(filter.len(), held, "{case}");
         }
     }
     assert!(loaded > 100 && refused > 100, "{loaded} and {refused}");
@@ -204,7 +204,7 @@ fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
 
 /// The docs of the growing builder's `load_bytes` say this.
 #[test]
-fn loading_from_bytes_takes_at_most_twice_as_much_memory_as_there_are_bytes() {
+fn loading_bytes_allocates_at_most_twice_length() {
     let bytes = saved(&filter_of(16, 60_000));
     let measure = |bytes: &[u8]| {
         let loading = || drop(std::hint::black_box(load(bytes)));

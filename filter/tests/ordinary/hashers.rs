@@ -62,7 +62,7 @@ functions! {
 }
 
 #[test]
-fn a_hasher_that_differs_for_some_keys_is_another_one() {
+fn hasher_differing_for_some_keys_is_refused() {
     let filter = CuckooFilter::with_capacity(5);
     (0..5).for_each(|key| filter.insert(&key).unwrap());
     let bytes = filter.to_bytes().unwrap();
@@ -90,7 +90,7 @@ fn both_ways_agree(inner: &Differs, key: impl Hash) {
 /// Each function is passed on to the function of the same name: a key that reaches the hasher through
 /// it hashes alike.
 #[test]
-fn a_mixed_hasher_agrees_with_its_hasher() {
+fn mixed_hasher_agrees_with_inner_hasher() {
     for function in FUNCTIONS {
         let inner = &Differs(function);
         let numbers = (7_u8, 7_u16, 7_u32, 7_u64, 7_u128 << 70, 7_usize);

@@ -169,7 +169,7 @@ proptest! {
 
     // Short fingerprints and few buckets, so that keys collide, chains form and tables fill up.
     #[test]
-    fn agrees_with_a_multiset_over_classes(
+    fn filter_agrees_with_multiset_of_classes(
         commands in prop::collection::vec(command(), 1..60),
         buckets in 1_usize..40,
     ) {

@@ -63,7 +63,7 @@ fn forged_contents_are_errors() {
 /// A saved filter is loaded by a builder with the same hasher, given in the same way, and by no
 /// other.
 #[test]
-fn another_hasher_is_an_error() {
+fn other_hasher_is_error() {
     let (seeded, other) = (RandomState::new(), RandomState::new());
     let builder = CuckooFilter::builder().capacity(10);
     let mixed = builder.clone().hasher(seeded.clone());
@@ -159,7 +159,7 @@ fn failures_of_readers_and_writers_are_passed_on() {
 /// A pipe has neither a length nor a position.
 #[cfg(unix)]
 #[test]
-fn a_filter_is_loaded_from_a_pipe() {
+fn filter_is_loaded_from_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
@@ -218,8 +218,8 @@ fn save_replaces_only_files_and_links() {
             let error = saved_as(&at(name)).expect_err(name);
             assert_eq!((kind(name), names()), before, "{name}");
             let whats = ["a device, a pipe or a socket", "directory"];
-            let what = whats[usize::from(name.ends_with("folder"))];
-            let is_named = error.contains(what) && error.contains("(save it under another name): ");
+            let case = whats[usize::from(name.ends_with("folder"))];
+            let is_named = error.contains(case) && error.contains("(save it under another name): ");
             assert!(is_named, "{name}: {error}");
         }
     }

@@ -44,7 +44,7 @@ where
 
 /// Serializing keeps no rate: the layout that is wrong most often is loaded, too.
 #[test]
-fn filter_of_each_kind_is_serialized_as_its_bytes() {
+fn each_filter_kind_serializes_as_its_bytes() {
     is_serialized(&CuckooFilter::with_capacity(1_000));
     for (rate, layout) in [(0.001, (4, 13)), (0.5, (8, 7))] {
         let builder = CuckooFilter::builder().capacity(1_000);

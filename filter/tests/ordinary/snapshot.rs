@@ -72,7 +72,7 @@ fn keys_that_stay_are_in_every_copy() {
 /// Keys are inserted and removed in a filter that grows with them, a little or many times. Soon it has grown enough:
 /// so there are many.
 #[test]
-fn keys_that_stay_are_in_every_copy_while_it_grows() {
+fn lasting_keys_are_in_every_copy_during_growth() {
     let mut grew = 0;
     for first in [16, 1_024].repeat(20) {
         // Not so much memory that the counting allocator, which writes it, takes most of the time.

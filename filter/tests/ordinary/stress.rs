@@ -107,7 +107,7 @@ fn each_class_is_won_once<F: Filter>(filter: &F, class: fn(&F, &u64) -> Class) {
 }
 
 #[test]
-fn one_of_the_racing_unique_inserts_gets_true() {
+fn one_racing_unique_insert_gets_true() {
     // Room for all, but chains are needed.
     each_class_is_won_once(&CuckooFilter::with_capacity(100_000), CuckooFilter::class);
     let expiring = ExpiringCuckooFilter::with_capacity(100_000);

@@ -162,7 +162,7 @@ impl io::Write for Again<'_> {
 }
 
 #[test]
-fn second_save_at_the_same_time_is_refused() {
+fn simultaneous_second_save_is_refused() {
     let file = File::new("busy");
     let filter = create(&file, &keys());
     let mut writer = Again(&filter, None);

@@ -23,7 +23,7 @@ use crate::file::File;
 use crate::storm::{self, TABLE, has_tags};
 use crate::worker::{self, Worker};
 
-const TEST: &str = "single::call_killed_at_each_instruction_is_whole_or_nothing";
+const TEST: &str = "single::call_killed_at_any_instruction_is_atomic";
 const BUCKETS: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -352,7 +352,7 @@ fn can_trace(table: &Table) -> bool {
 }
 
 #[test]
-fn call_killed_at_each_instruction_is_whole_or_nothing() {
+fn call_killed_at_any_instruction_is_atomic() {
     if let Some(task) = worker::task() {
         return work(&task);
     }

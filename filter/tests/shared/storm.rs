@@ -20,7 +20,7 @@ use rand::{RngExt, SeedableRng};
 use crate::file::File;
 use crate::worker::{self, Worker};
 
-const TEST: &str = "storm::no_key_is_lost_when_workers_are_killed";
+const TEST: &str = "storm::killed_workers_lose_no_key";
 
 const BUCKETS: usize = 64;
 const WORKERS: usize = 4;
@@ -227,7 +227,7 @@ impl Storm {
 ///
 /// `STORM_SECONDS` and `STORM_KILLS` say how long, at least.
 #[test]
-fn no_key_is_lost_when_workers_are_killed() {
+fn killed_workers_lose_no_key() {
     if let Some(task) = worker::task() {
         let (worker, path) = task.split_once(' ').unwrap();
         return work(path.as_ref(), worker.parse().unwrap());

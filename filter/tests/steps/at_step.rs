@@ -6,7 +6,7 @@ use filter::Filter;
 use kcas::steps::Access;
 use kcas_testing::steps::{Frozen, count, freeze, freeze_where, with_hook, within};
 
-use crate::small::{Asked, Caller, Operation, explained};
+use crate::small::{Caller, Operation, Tested, explained};
 
 pub(crate) fn steps_of(call: impl FnOnce()) -> u64 {
     let ((), steps) = count(call);
@@ -104,32 +104,32 @@ pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
 /// before the lookup reads the first one again, and at no other time.
 pub(crate) const ONCE: [u64; 3] = [u64::MAX, 1, 2];
 
-/// Looks up the key `here`, which is there throughout: its only copy is in its second bucket, the first one of the key
-/// `there`. Before the step `to` of the lookup, the copy hops to the first bucket, and before the step `back`, it hops
+/// Looks up the key `item`, which is there throughout: its only copy is in its second bucket, the first one of the key
+/// `twin`. Before the step `to` of the lookup, the copy hops to the first bucket, and before the step `back`, it hops
 /// back. `more` happens before the step `first`, and, with `true`, when the copy is back.
 pub(crate) fn hopping<F: Filter + 'static, R>(
     filter: &Arc<F>,
-    [here, there]: [u64; 2],
+    [item, twin]: [u64; 2],
     hop: fn(&F, u64, u64),
     [first, to, back]: [u64; 3],
     look: fn(&F, &u64) -> R,
     more: impl Fn(&Arc<F>, bool) + 'static,
 ) -> R {
-    filter.insert(&there).unwrap();
+    filter.insert(&twin).unwrap();
     let others = Arc::clone(filter);
     let hook = move |step| {
         if step == first {
             more(&others, false);
         }
         if step == to {
-            hop(&others, there, here);
+            hop(&others, twin, item);
         }
         if step == back {
-            hop(&others, here, there);
+            hop(&others, item, twin);
             more(&others, true);
         }
     };
-    with_hook(hook, || look(filter, &here))
+    with_hook(hook, || look(filter, &item))
 }
 
 /// Adds a key and removes it again, that many times.
@@ -153,17 +153,17 @@ pub(crate) fn pairs<A: Copy, B>(
 }
 
 /// A filter that is stopped.
-pub(crate) trait Stopped: Asked {
+pub(crate) trait StoppableFilter: Tested {
     /// Steps of a lookup while nobody moves.
     const LOOKUP: u64;
 
     /// More steps than any call takes in this filter, with two stopped operations to help.
-    const MOST_STEPS: u64;
+    const MAX_STEPS: u64;
 
     /// What the others do while threads are stopped in these operations: they look up what stays, and insert and
     /// remove the new keys.
     fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
-        let (lookup, update) = (Self::LOOKUP, Self::MOST_STEPS);
+        let (lookup, update) = (Self::LOOKUP, Self::MAX_STEPS);
         let settled = state.settled(&others.filter, stopped);
         for round in 0..2 {
             for &key in &settled {
@@ -193,7 +193,7 @@ pub(crate) struct State<F> {
     pub(crate) new: Vec<u64>,
 }
 
-impl<F: Stopped> State<F> {
+impl<F: StoppableFilter> State<F> {
     pub(crate) fn filter(&self) -> Arc<F> {
         (self.holding)(&self.held)
     }
@@ -219,7 +219,9 @@ impl<F: Stopped> State<F> {
         operations: &[(&str, Operation)],
         after: &[Operation],
     ) {
-        for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
+        for (&(name, operation), was) in
+            pairs(operations, [Registration::New, Registration::Registered])
+        {
             let is_stopped = |step: &u64| self.is_stopped(was, [(operation, *step)], after, true);
             let steps = (0..).take_while(is_stopped).count();
             assert!(steps > 0, "{name} has no steps");
@@ -235,7 +237,7 @@ impl<F: Stopped> State<F> {
         after: &[Operation],
     ) {
         let mut count = 0;
-        for was in [Was::New, Was::Registered] {
+        for was in [Registration::New, Registration::Registered] {
             let stops = (0..).map(|first_step| {
                 let is_stopped = |second_step: &u64| {
                     let calls = [(first, first_step), (second, *second_step)];
@@ -254,7 +256,7 @@ impl<F: Stopped> State<F> {
     /// usual work; and the threads go on, the first one first or last. False if one of the calls has no such step.
     fn is_stopped<const N: usize>(
         &self,
-        was: Was,
+        was: Registration,
         calls: [(Operation, u64); N],
         after: &[Operation],
         in_order: bool,
@@ -262,7 +264,7 @@ impl<F: Stopped> State<F> {
         let filter = self.filter();
         let mut stopped = Vec::new();
         for (thread, (operation, step)) in (1..).zip(calls) {
-            assert!(step < F::MOST_STEPS, "{operation:?} has no end");
+            assert!(step < F::MAX_STEPS, "{operation:?} has no end");
             match freeze(step, run_on(&filter, thread, was, operation)) {
                 Ok(frozen) => stopped.push(frozen),
                 Err(_) => {
@@ -273,7 +275,7 @@ impl<F: Stopped> State<F> {
         }
         let mut others = Caller::new(&filter, 0);
         for &operation in after {
-            within(F::MOST_STEPS, || F::run(&mut others, operation));
+            within(F::MAX_STEPS, || F::run(&mut others, operation));
         }
         let begun = [&calls.map(|(operation, _)| operation), after].concat();
         if after.is_empty() {
@@ -294,20 +296,20 @@ impl<F: Stopped> State<F> {
 /// Whether a thread has made a change before it is stopped: if so, it tries an update at once; if not, it
 /// claims an id first.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Was {
+pub(crate) enum Registration {
     Registered,
     New,
 }
 
-pub(crate) fn run_on<F: Stopped>(
+pub(crate) fn run_on<F: StoppableFilter>(
     filter: &Arc<F>,
     thread: usize,
-    was: Was,
+    was: Registration,
     operation: Operation,
 ) -> impl FnOnce() -> Caller<F> + use<F> {
     let mut caller = Caller::new(filter, thread);
     move || {
-        if was == Was::Registered {
+        if was == Registration::Registered {
             register();
         }
         F::run(&mut caller, operation);

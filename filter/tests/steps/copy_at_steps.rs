@@ -16,11 +16,11 @@ const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 
 /// A second copy begins at any step of the first, and at any step of the second the key hops: both
 /// copies have it once.
 #[test]
-fn a_key_that_hops_during_two_copies_is_in_both_once() {
+fn key_hopping_during_two_copies_is_copied_once() {
     // More than a copy takes alone.
     const STEPS: u64 = 40;
-    for (here, there) in PAIRS {
-        let [key, hopped] = [key(here, there, 0), key(there, here, 0)];
+    for (source, target) in PAIRS {
+        let [key, hopped] = [key(source, target, 0), key(target, source, 0)];
         for (begins, hops) in pairs(0..STEPS, 0..STEPS) {
             let filter = holding(&[key]);
             let second = Rc::new(RefCell::new(None));
@@ -46,7 +46,7 @@ fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
 /// Buckets change all over the table before each step: the copy is finished all the same, after a
 /// limited number of steps.
 #[test]
-fn a_copy_ends_whatever_others_do() {
+fn copy_ends_whatever_others_do() {
     for buckets in [30, 1_000] {
         let filter = filter_of(buckets);
         let others = Arc::clone(&filter);
@@ -63,7 +63,7 @@ fn a_copy_ends_whatever_others_do() {
 
 /// An insert into buckets that the copy has behind it keeps nothing: it makes one exchange.
 #[test]
-fn what_a_copy_has_behind_it_is_not_kept() {
+fn insert_behind_copy_keeps_nothing() {
     const BUCKETS: usize = 2_000;
     const KEYS: u64 = 100;
     let cheap = Rc::new(Cell::new(0));
@@ -83,7 +83,7 @@ fn what_a_copy_has_behind_it_is_not_kept() {
 /// A copy makes one exchange for each bucket, and says a few times how far it has come. After it, an
 /// insert takes as many steps as before.
 #[test]
-fn a_copy_leaves_nothing_to_do_for_others() {
+fn copy_leaves_others_nothing_to_do() {
     const BUCKETS: u64 = 2_000;
     let filter = filter_of(BUCKETS as usize);
     let insert = || {
@@ -104,7 +104,7 @@ fn a_copy_leaves_nothing_to_do_for_others() {
 /// All keys are replaced before the copy, in its midst and at its end: it takes no more than two
 /// tables, and holds what was there at its beginning.
 #[test]
-fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
+fn copy_of_changing_table_uses_two_tables() {
     const BUCKETS: u64 = 1 << 14;
     const KEYS: u64 = 2 * BUCKETS;
     let whens = [

@@ -52,7 +52,7 @@ fn after_whole_turns_only<R: Send + 'static>(
 /// Not only lookups: a sweep that is stopped until the next period loses a key of that period. It is stopped at a
 /// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again.
 #[test]
-fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
+fn late_sweep_drops_new_key_only_after_wrap() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
@@ -79,7 +79,7 @@ fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
 /// Not only lookups: a renewal that is stopped before its exchange, in period 3, makes a key older that another thread
 /// renews in period 5. It is forgotten when period 6 begins, and not when period 8 does.
 #[test]
-fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
+fn late_renewal_undoes_another_only_after_wrap() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
@@ -104,7 +104,7 @@ fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
 /// An insert in period 0 is stopped before its exchange, until period 3: its key is remembered for longer than if it
 /// had been inserted in period 3.
 #[test]
-fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
+fn late_insert_lasts_too_long_only_after_wrap() {
     let key = usual_key(0);
     let insert = move |filter: &Usual| filter.insert_or_renew(&key);
     after_whole_turns_only(3, usual, insert, |filter, late, additions| {
@@ -125,9 +125,9 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
         assert!(filter.remove(&to).unwrap());
         assert_eq!(filter.insert_or_renew(&to), Ok(true));
     }
-    let keys @ [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
+    let keys @ [item, twin] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
     let filter = usual();
-    assert_eq!(filter.class(&here), filter.class(&there));
+    assert_eq!(filter.class(&item), filter.class(&twin));
     let more = move |others: &Arc<Usual>, _| {
         for period in 1..=periods {
             let sweep = |thread| {
@@ -139,7 +139,7 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
             let sweeping: Vec<_> = (0..threads).map(sweep).collect();
             (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
             assert_eq!(others.period(), period);
-            assert_eq!(others.insert_or_renew(&there), Ok(false), "it is renewed");
+            assert_eq!(others.insert_or_renew(&twin), Ok(false), "it is renewed");
         }
     };
     hopping(&filter, keys, hop, ONCE, Usual::contains, more)
@@ -147,7 +147,7 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
 
 /// The docs: "one addition to every bucket", "one for each of them that is at the same run".
 #[test]
-fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
+fn sweep_advances_each_timestamp_once_per_thread() {
     let numbers = [1, 2, TURN - 2, TURN - 1, TURN];
     let cases = numbers.map(|number| [(1, number), (number, 1)]).concat();
     for ((periods, threads), exchanges) in pairs([cases, vec![(3, 85)]].concat(), 0..3) {
@@ -163,7 +163,7 @@ fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
 
 /// A key that came before a leaping call is gone in period 3 and in every later one, wherever that call has stopped.
 #[test]
-fn a_leap_forgets_for_those_who_go_less_far() {
+fn leap_forgets_for_shorter_leaps() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
@@ -235,7 +235,7 @@ fn copy_while_periods_begin_ends_in_last() {
     }
 }
 
-/// The same as `no_full_while_there_is_always_room`, in a filter that forgets.
+/// The same as `insert_with_constant_room_is_never_refused`, in a filter that forgets.
 #[test]
 fn expiring_insert_while_room_moves_is_never_full() {
     never_full_while_room_moves(holding::<2>);
@@ -243,14 +243,14 @@ fn expiring_insert_while_room_moves_is_never_full() {
 
 /// Runs are short here, so that there are more of them than the clock can count.
 #[test]
-fn a_large_table_begins_in_period_0() {
+fn large_table_begins_in_period_0() {
     let filter = ExpiringCuckooFilter::builder().buckets(1 << 22);
     assert_eq!(filter.build().unwrap().period(), 0);
 }
 
 /// The docs of `advance_to`: it "does nothing if it has" this number; "most calls load one word".
 #[test]
-fn a_call_that_has_nothing_to_do_loads_one_word() {
+fn advance_with_nothing_to_do_loads_one_word() {
     let filter = usual();
     filter.advance_to(5).unwrap();
     let steps_of = |filter: &Usual| {

@@ -2,28 +2,28 @@
 //! operation, and at pairs of steps; the others do their work meanwhile, begin periods included, in a
 //! bounded number of steps.
 
-use crate::at_step::{State, Stopped, Was, run_on};
+use crate::at_step::{Registration, State, StoppableFilter, run_on};
 use crate::small::expiring::{Caller, Expiring, holding};
-use crate::small::{Asked, Operation, explained, key, residents};
+use crate::small::{Operation, Tested, explained, key, residents};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas_testing::steps::{freeze, within};
 
-impl Stopped for Expiring {
+impl StoppableFilter for Expiring {
     /// A lookup is a call like the others here.
-    const LOOKUP: u64 = Self::MOST_STEPS;
-    const MOST_STEPS: u64 = 3_000;
+    const LOOKUP: u64 = Self::MAX_STEPS;
+    const MAX_STEPS: u64 = 3_000;
 
     /// They put a key in, keep it over a period, and see it forgotten after the next.
     fn work(_: &State<Self>, others: &mut Caller, _: &[Operation]) {
         let new = key(1, 2, 1);
         for operation in [Insert(new), Contains(new), Advance, InsertIfAbsent(new)] {
-            within(Self::MOST_STEPS, || Self::run(others, operation));
+            within(Self::MAX_STEPS, || Self::run(others, operation));
         }
-        let found = within(Self::MOST_STEPS, || others.contains(new));
+        let found = within(Self::MAX_STEPS, || others.contains(new));
         assert!(found, "the period has just begun");
         let renew = Insert(residents()[0]);
         for operation in [renew, Advance, Contains(new), Remove(new), Advance] {
-            within(Self::MOST_STEPS, || Self::run(others, operation));
+            within(Self::MAX_STEPS, || Self::run(others, operation));
         }
     }
 }
@@ -73,11 +73,11 @@ fn two_threads_stopped_at_every_pair_of_steps() {
 /// A chain of this period's keys would lead through a bucket of old ones, which is to be swept, to one that
 /// has been: it ends at the old ones, which are overwritten.
 #[test]
-fn no_old_key_escapes_from_a_sweep() {
+fn sweep_drops_every_old_key() {
     let old = [key(1, 0, 3), key(1, 1, 0)];
     for step in 0.. {
         let filter = holding::<1>(&old);
-        let Ok(sweeping) = freeze(step, run_on(&filter, 1, Was::New, Advance)) else {
+        let Ok(sweeping) = freeze(step, run_on(&filter, 1, Registration::New, Advance)) else {
             assert!(step > 20, "it is stopped at {step} steps");
             break;
         };

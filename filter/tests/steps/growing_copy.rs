@@ -10,7 +10,7 @@ use filter::{Filter, GrowingCuckooFilter};
 use crate::at_step::{before_step, gone, hop, pairs, steps_of, stopped, stops};
 use crate::small::Identity;
 use crate::small::growing::{
-    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+    FILLING, Growing, apart, from_other_bucket, grown, holding, key, staying,
 };
 
 /// Slots of a filter that began with 48 and has grown 2^9 times.
@@ -65,7 +65,7 @@ fn filled(saved: &[u8], last: u64) -> Arc<GrowingCuckooFilter> {
 /// The slot is doubled while the copy begins, or the saving: it may be in the copy divided or not, and count as doubled
 /// or not.
 #[test]
-fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
+fn copy_begun_during_slot_doubling_counts_keys() {
     let (saved, only) = about_to_double();
     let copies: [fn(&GrowingCuckooFilter) -> GrowingCuckooFilter; 2] = [
         |filter| filter.try_clone().unwrap(),
@@ -87,9 +87,9 @@ fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
 /// At any step, the table grows by far more than a copy has places for; and then a key moves to a bucket that
 /// was perhaps read before. It is in the copy.
 #[test]
-fn a_copy_is_complete_although_the_table_outgrows_it() {
-    let here = key(apart(11 ^ 15, 4, 0), 11);
-    let there = from_the_other_bucket(here);
+fn copy_outgrown_by_table_is_complete() {
+    let item = key(apart(11 ^ 15, 4, 0), 11);
+    let twin = from_other_bucket(item);
     // What is added to bucket 14 must also be kept in bucket 30, which is the first without a place.
     let filling = || (0..).filter(|address| !matches!(address & 15, 0 | 11 | 15));
     for at in 0..160 {
@@ -100,17 +100,17 @@ fn a_copy_is_complete_although_the_table_outgrows_it() {
                 others.insert(&staying(next)).unwrap();
             }
             others.insert(&staying(32)).unwrap();
-            hop(others, there, here);
+            hop(others, twin, item);
         };
-        let copy = before_step(&holding(16, &[there]), at, outgrow, Growing::try_clone).unwrap();
-        assert!(copy.contains(&here), "missing: before step {at}");
+        let copy = before_step(&holding(16, &[twin]), at, outgrow, Growing::try_clone).unwrap();
+        assert!(copy.contains(&item), "missing: before step {at}");
     }
 }
 
 /// A thread stops at some step while the slot is doubled. A copy ends what that thread has begun: both halves are in the
 /// copy, and the slot may count as one that was not doubled. Or another thread ends it, and the slot counts once.
 #[test]
-fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
+fn copy_ending_slot_doubling_counts_keys() {
     let (saved, only) = about_to_double();
     let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
     let insert = move |filter: &GrowingCuckooFilter| filter.insert(&last);
@@ -125,8 +125,8 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
         let inserted = u64::from(copy.remove(&last).unwrap());
         assert!(copy.remove(&only).unwrap());
         let more = held - (last + 1 + inserted);
-        let what = format!("stopped before step {at}: {more} more");
-        assert!(more <= 1 && copy.len() as u64 == more, "{what}");
+        let case = format!("stopped before step {at}: {more} more");
+        assert!(more <= 1 && copy.len() as u64 == more, "{case}");
     }
     for (at, filter, stopped) in stops() {
         let more =
@@ -145,28 +145,28 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
 /// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
 /// 17. The key is in the copy.
 #[test]
-fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
+fn copy_holds_key_moving_between_levels() {
     // Which buckets a key can have depends on its tag.
     let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
-    let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
-    for here in keys.filter(near) {
-        let there = from_the_other_bucket(here);
+    let near = |item: &u64| (from_other_bucket(*item) >> 6 & 15) < 3;
+    for item in keys.filter(near) {
+        let twin = from_other_bucket(item);
         for (from, at) in pairs(0.., (0..70).step_by(4)) {
             let filter = grown();
-            filter.insert(&there).unwrap();
-            let removing = stopped(&filter, from, move |filter| filter.remove(&there).unwrap());
+            filter.insert(&twin).unwrap();
+            let removing = stopped(&filter, from, move |filter| filter.remove(&twin).unwrap());
             // It may have been removed: what follows would begin when there is none.
-            let Some(removing) = removing.filter(|_| filter.contains(&here)) else {
+            let Some(removing) = removing.filter(|_| filter.contains(&item)) else {
                 break;
             };
             let moves = move |others: &Growing| {
-                others.insert(&here).unwrap();
+                others.insert(&item).unwrap();
                 assert!(removing.thaw());
             };
             let copy = before_step(&filter, at, moves, Growing::try_clone).unwrap();
-            let what = format!("{here:#x}, removed from {from} on, at {at}");
-            assert_eq!(filter.count(&here), 1, "{what}");
-            assert!((1..=2).contains(&copy.count(&here)), "{what}");
+            let case = format!("{item:#x}, removed from {from} on, at {at}");
+            assert_eq!(filter.count(&item), 1, "{case}");
+            assert!((1..=2).contains(&copy.count(&item)), "{case}");
         }
     }
 }
@@ -174,9 +174,9 @@ fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
 /// A split begins, by a thread that does not know of the copy, when one that knows of it has read the bucket and is
 /// about to add a key whose other bucket that is: it keeps that one before the new one.
 #[test]
-fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
+fn copy_holds_key_split_by_unaware_thread() {
     let hopping = key(apart(16 ^ 5, 5, 0), 16);
-    let hopped = from_the_other_bucket(hopping);
+    let hopped = from_other_bucket(hopping);
     let held = [hopping, staying(1), staying(17), staying(33)];
     let filter = holding(16, &held);
     let counted = std::thread::spawn(move || steps_of(|| filter.insert(&staying(49)).unwrap()));
@@ -201,8 +201,8 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
             };
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let copies = copy.count(&hopping);
-            let what = format!("stopped at {step}, goes on at {then} of {at}");
-            assert!((1..=2).contains(&copies), "{what}: {copies}");
+            let case = format!("stopped at {step}, goes on at {then} of {at}");
+            assert!((1..=2).contains(&copies), "{case}: {copies}");
             Rc::into_inner(splitting).unwrap().thaw().unwrap();
         }
     }
@@ -234,8 +234,8 @@ fn filter_after_thread_has_gone_keeps_all_keys() {
         filter.shrink_to_fit();
         assert_eq!(filter.contains(&last), inserted == 1, "step {at}");
         if ended {
-            let what = format!("{at} steps, {with} times inserted, {uncounted} uncounted");
-            assert!(at > 50 && with < at as usize && uncounted > 0, "{what}");
+            let case = format!("{at} steps, {with} times inserted, {uncounted} uncounted");
+            assert!(at > 50 && with < at as usize && uncounted > 0, "{case}");
             return;
         }
     }
@@ -245,7 +245,7 @@ fn filter_after_thread_has_gone_keeps_all_keys() {
 /// Two threads have gone, each while it split a run; the second run may have been made and not the first. No key is
 /// lost when the filter shrinks.
 #[test]
-fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
+fn shrinking_keeps_keys_in_uncounted_buckets() {
     let [first, second] = [2, 4].map(|bucket| FILLING.map(|at| staying(at + bucket)));
     let held = [&first[..3], &second[..3]].concat();
     let (mut both, mut uncounted, mut shrunk) = (0, 0, 0);
@@ -272,6 +272,6 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
         // No bucket is left whose split must end first: there may be no memory for the other half.
         assert!(held.iter().all(|key| filter.remove(key).unwrap()));
     }
-    let what = format!("{both}, {uncounted}, {shrunk}");
-    assert!(both > 20 && uncounted > 0 && shrunk > 20, "{what}");
+    let case = format!("{both}, {uncounted}, {shrunk}");
+    assert!(both > 20 && uncounted > 0 && shrunk > 20, "{case}");
 }

@@ -11,7 +11,7 @@ use crate::growing_stalls::{buckets_after, state};
 use crate::small::Identity;
 use crate::small::Operation::{Insert, InsertIfAbsent, Remove};
 use crate::small::growing::{
-    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+    FILLING, Growing, apart, from_other_bucket, grown, holding, key, staying,
 };
 
 /// Returns a key that should be there, and is not.
@@ -24,33 +24,33 @@ fn lost(filter: &Growing, held: &[u64]) -> Option<u64> {
 /// too many.
 #[test]
 fn copies_of_different_moments_are_not_too_many() {
-    let here = key(apart(3, 5, 0), 4);
-    let there = from_the_other_bucket(here);
+    let item = key(apart(3, 5, 0), 4);
+    let twin = from_other_bucket(item);
     // Before it grows it may hold six, and after that three.
     for (filter, most, [first, second]) in [(holding(16, &[]), 6, [3, 2]), (grown(), 3, [2, 0])] {
         for (goes, comes) in pairs(0..20, 1..21).filter(|(goes, comes)| goes < comes) {
             // To the one bucket alone, while the other one is full.
             let other = staying(7);
             (0..3).for_each(|_| filter.insert(&other).unwrap());
-            (0..first).for_each(|_| filter.insert(&here).unwrap());
+            (0..first).for_each(|_| filter.insert(&item).unwrap());
             (0..3).for_each(|_| assert!(filter.remove(&other).unwrap()));
-            (0..second).for_each(|_| filter.insert(&there).unwrap());
-            let held = filter.count(&here);
+            (0..second).for_each(|_| filter.insert(&twin).unwrap());
+            let held = filter.count(&item);
             assert_eq!(held, first + second);
             let moves = Arc::clone(&filter);
             let hook = move |step| {
                 if step == goes {
-                    assert!(moves.remove(&here).unwrap());
-                    moves.insert(&there).unwrap();
-                } else if step == comes && moves.count(&here) == held {
-                    assert!(moves.remove(&there).unwrap());
-                    moves.insert(&here).unwrap();
+                    assert!(moves.remove(&item).unwrap());
+                    moves.insert(&twin).unwrap();
+                } else if step == comes && moves.count(&item) == held {
+                    assert!(moves.remove(&twin).unwrap());
+                    moves.insert(&item).unwrap();
                 }
             };
-            let inserted = with_hook(hook, || filter.insert(&here));
-            let what = format!("{held} of {most}, before steps {goes} and {comes}");
-            assert_eq!(inserted, Ok(()), "{what}");
-            while filter.remove(&here).unwrap() {}
+            let inserted = with_hook(hook, || filter.insert(&item));
+            let case = format!("{held} of {most}, before steps {goes} and {comes}");
+            assert_eq!(inserted, Ok(()), "{case}");
+            while filter.remove(&item).unwrap() {}
         }
     }
 }
@@ -58,7 +58,7 @@ fn copies_of_different_moments_are_not_too_many() {
 /// A chain leads to a bucket that has been split, or is being split, in a run that another thread has begun: bucket 0,
 /// with or without room, and then bucket 1.
 #[test]
-fn a_chain_does_not_wait_for_a_run_of_splits() {
+fn chain_does_not_wait_for_splits() {
     let moves = key(apart(2, 5, 0), 2);
     for full in [0, 1] {
         let filling = FILLING.map(|address| staying(address + full));
@@ -74,7 +74,7 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
 
 /// A thread stops within a run of splits that it has begun: the others make that run, and the rounds after it.
 #[test]
-fn growth_does_not_wait_for_a_stopped_thread() {
+fn growth_does_not_wait_for_stopped_thread() {
     let filling = FILLING.map(staying);
     let keys: Vec<u64> = (1..=150).map(filter::mix).collect();
     let split = move |filter: &Growing| filter.insert(&filling[3]);
@@ -92,7 +92,7 @@ fn growth_does_not_wait_for_a_stopped_thread() {
 /// A thread stops within the last run but one of a round: another one makes the last, and a third finds no run to make
 /// but that of the stopped one. Then a chain leads to the bucket that the next round would split first.
 #[test]
-fn no_round_begins_before_the_last_one_has_ended() {
+fn round_begins_only_after_previous_round() {
     let splitting = |from: u64| FILLING.map(|address| staying(address + from));
     let moves = key(apart(5 ^ 32, 6, 0), 5);
     let held = [moves, staying(5), staying(37)];
@@ -124,7 +124,7 @@ fn no_round_begins_before_the_last_one_has_ended() {
 /// One thread stops within a run of splits, and another one after later runs, which are not counted yet. The half of
 /// a bucket of the next run is where a chain leads, or that of the last bucket that may be split.
 #[test]
-fn a_chain_leads_to_a_bucket_that_is_not_counted() {
+fn chain_reaches_uncounted_bucket() {
     let [first, second] = [0, 8].map(|from| FILLING.map(|address| staying(address + from)));
     let mut uncounted = [0; 2];
     // Six steps lie between the two changes of a run. Which ones depends on the thread's id.
@@ -155,7 +155,7 @@ fn a_chain_leads_to_a_bucket_that_is_not_counted() {
 /// While a thread looks for a key, the table grows by more than a doubling: the key's first bucket has been split
 /// twice, and the one that was made of it at first has been split once.
 #[test]
-fn a_lookup_follows_one_split_after_the_other() {
+fn lookup_follows_successive_splits() {
     for address in [0, 16, 32, 48] {
         let looked_up = key(apart(3, 5, 0), address);
         for at in 0..8 {
@@ -177,7 +177,7 @@ fn a_lookup_follows_one_split_after_the_other() {
 /// The longest chain that one operation can commit, and one more bucket, which must not change: an insert makes that chain,
 /// and a unique one grows the table instead.
 #[test]
-fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
+fn unique_insert_chain_leaves_room_for_comparison() {
     let path = [0, 1, 3, 2, 6, 7, 5, 4_u64];
     let moving = |pair: &[u64]| key(apart(pair[0] ^ pair[1], 4, 0), pair[0]);
     let mut held: Vec<u64> = path.windows(2).map(moving).collect();
@@ -200,7 +200,7 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
 /// A chain is to move a key into a bucket that is split after the chain's thread has read how many there are: the key
 /// must go to the half where it is looked for.
 #[test]
-fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
+fn chain_moves_no_key_to_wrong_half() {
     // From bucket 2 to bucket 0, which will be 16; or from 14 to 12, which is split only after six runs, and will be 28.
     for (from, to) in [(2, 0), (14, 12)] {
         let moves = key(apart(18, 5, 0), from);
@@ -216,7 +216,7 @@ fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
 /// While an insert looks for a chain, the table grows by two doublings, and then another thread stops within a run: the
 /// insert knows too few bits of where a key of its bucket may move, and looks at a bucket of that run.
 #[test]
-fn a_chain_from_a_bucket_of_two_rounds_ago_leads_nowhere() {
+fn chain_from_bucket_two_rounds_old_fails() {
     // Fills this bucket, so that the last key splits the run that it is in.
     let filling = |bucket: u64, round: u64| {
         let alone = apart(0, 6, 0);
@@ -270,7 +270,7 @@ fn insert_with_bucket_just_split_is_not_refused() {
     let builder = GrowingCuckooFilter::builder().buckets(16);
     let builder = builder.max_false_positive_rate(rate);
     let first_not_split = key(apart(3 ^ 16, 5, 0), 3);
-    let first_split = from_the_other_bucket(first_not_split);
+    let first_split = from_other_bucket(first_not_split);
     for (at, new) in pairs(0..60, [first_not_split, first_split]) {
         for insert in [Growing::insert_if_absent, |filter: &Growing, key: &u64| {
             filter.insert(key).map(|()| true)

@@ -3,19 +3,19 @@
 //!
 //! Here a filter begins with 16 buckets, and grows by two at a time.
 
-use crate::at_step::Stopped;
+use crate::at_step::StoppableFilter;
 use crate::small::Operation;
-use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
+use crate::small::growing::{Growing, apart, from_other_bucket, holding, key};
 use crate::stalls::lookups_may_interrupt;
 use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove, TryClone};
 
-impl Stopped for Growing {
+impl StoppableFilter for Growing {
     /// The number of buckets and two looks at a counter, three peeks, each of which may look for a piece of
     /// memory; once more if an operation is under way, with two records to read for each; and two
     /// buckets that have been split meanwhile.
     const LOOKUP: u64 = 2 * (3 + 3 * 2) + 5 * (1 + 1 + 3 + 2 + 4) + 2 * 3;
 
-    const MOST_STEPS: u64 = 3_000;
+    const MAX_STEPS: u64 = 3_000;
 }
 
 type State = crate::at_step::State<Growing>;
@@ -42,7 +42,7 @@ fn full() -> State {
 }
 
 /// Buckets 0 and 1 have been split, 2 not. Bucket 2 is full; its first key can move to bucket 0 or 16.
-fn half_a_round() -> State {
+fn half_round() -> State {
     let moves = key(apart(2, 5, 0), 2);
     let mut held = vec![moves, staying(2, 1), staying(18, 2)];
     let more = [0, 16, 0, 16].into_iter().zip(3..);
@@ -61,14 +61,14 @@ pub(crate) fn buckets_after(state: &State, key: u64) -> usize {
 fn states_are_what_they_are_called() {
     let buckets = |state: &State| state.filter().slots() / 3;
     assert_eq!(buckets(&full()), 16);
-    assert_eq!(buckets(&half_a_round()), 18);
+    assert_eq!(buckets(&half_round()), 18);
     assert_eq!(buckets_after(&full(), staying(0, 7)), 18);
     // By a chain, without a split.
-    assert_eq!(buckets_after(&half_a_round(), staying(2, 7)), 18);
+    assert_eq!(buckets_after(&half_round(), staying(2, 7)), 18);
 }
 
 #[test]
-fn a_thread_stopped_while_it_splits_buckets() {
+fn thread_stopped_while_splitting_buckets() {
     let state = full();
     state.stopped_at_every_step(
         &[
@@ -86,8 +86,8 @@ fn a_thread_stopped_while_it_splits_buckets() {
 }
 
 #[test]
-fn a_thread_stopped_in_the_middle_of_a_round() {
-    let state = half_a_round();
+fn thread_stopped_within_round() {
+    let state = half_round();
     let (moves, split) = (state.held[0], state.held[4]);
     state.stopped_at_every_step(
         &[
@@ -131,16 +131,16 @@ fn two_threads_stopped_while_they_split_buckets() {
 /// The filter is copied, while one copy of a key is removed, and then another is added to the key's
 /// other bucket by an insert that began before.
 #[test]
-fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
-    let here = key(apart(2, 5, 0), 2);
-    let pair = [Insert(from_the_other_bucket(here)), TryClone(here)];
-    let state = state("one key", vec![here], Vec::new());
-    state.stopped_at_every_pair_of_steps(pair, &[Remove(here), Count(here)]);
+fn copy_stopped_anywhere_holds_no_phantom_key() {
+    let item = key(apart(2, 5, 0), 2);
+    let pair = [Insert(from_other_bucket(item)), TryClone(item)];
+    let state = state("one key", vec![item], Vec::new());
+    state.stopped_at_every_pair_of_steps(pair, &[Remove(item), Count(item)]);
 }
 
 #[test]
-fn lookups_may_interrupt_an_operation_of_a_growing_filter() {
-    let (full, half) = (full(), half_a_round());
+fn lookups_may_interrupt_growing_operation() {
+    let (full, half) = (full(), half_round());
     let moves = half.held[0];
     for (state, operation) in [
         (&full, Insert(staying(0, 7))),

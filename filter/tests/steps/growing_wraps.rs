@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use crate::at_step::{add, before_step, hop, hopping, pairs, stopped, stopped_before_exchange};
 use crate::small::growing::{
-    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+    FILLING, Growing, apart, from_other_bucket, grown, holding, key, staying,
 };
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
 /// copy end only after this many additions to the first bucket.
 fn is_copied_after(before: u64, additions: u64) -> bool {
-    let here = key(apart(1, 4, 0), 0);
-    let there = from_the_other_bucket(here);
+    let item = key(apart(1, 4, 0), 0);
+    let twin = from_other_bucket(item);
     let other = key(apart(0, 4, 0), 0);
     (0..60).all(|at| {
-        let filter = holding(16, &[there]);
+        let filter = holding(16, &[twin]);
         add(&*filter, other, before);
-        let inserts = move |filter: &Growing| filter.insert(&here).unwrap();
-        let removes = move |filter: &Growing| assert!(filter.remove(&there).unwrap());
+        let inserts = move |filter: &Growing| filter.insert(&item).unwrap();
+        let removes = move |filter: &Growing| assert!(filter.remove(&twin).unwrap());
         let inserting = stopped_before_exchange(&filter, 0, inserts).unwrap();
         let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
         let add_and_go_on = move |others: &Growing| {
@@ -27,20 +27,20 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
             removing.thaw();
         };
         let copy = before_step(&filter, at, add_and_go_on, Growing::try_clone).unwrap();
-        assert_eq!(filter.count(&here), 1);
-        copy.count(&here) == 1
+        assert_eq!(filter.count(&item), 1);
+        copy.count(&item) == 1
     })
 }
 
 /// Also if the bucket has never been changed.
 #[test]
-fn a_copy_is_not_misled_by_what_began_before() {
+fn copy_is_not_misled_by_earlier_calls() {
     assert!((0..3).all(|before| is_copied_after(before, 0)));
 }
 
 /// Additions and the copy's own advance, or two of them, are 63 together, or twice as many.
 #[test]
-fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
+fn copy_is_misled_only_by_whole_wrap() {
     let misled: Vec<u64> = (0..=140)
         .filter(|&additions| !is_copied_after(1, additions))
         .collect();
@@ -58,10 +58,10 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
 /// reads the second one. Then a whole turn of 63 additions, some of them before the copy moves and the others after, meets
 /// whatever a lookup has read by then, of the bucket and of the counter.
 #[test]
-fn a_key_is_found_while_a_timestamp_wraps() {
+fn key_is_found_during_timestamp_wrap() {
     let is_found = |bucket, at, before, additions: [u64; 2]| {
-        let [here, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
-        let keys = [here, from_the_other_bucket(here)];
+        let [item, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
+        let keys = [item, from_other_bucket(item)];
         let look = |look: fn(&Growing, &u64) -> usize| {
             let more = move |others: &Arc<Growing>, is_back| {
                 add(&**others, other, additions[usize::from(is_back)]);
@@ -69,8 +69,8 @@ fn a_key_is_found_while_a_timestamp_wraps() {
             hopping(&advanced(other, before), keys, hop, at, look, more)
         };
         let counted = look(|filter, key| filter.contains(key).into()) * look(Growing::count);
-        let what = format!("bucket {bucket}, {at:?}: {additions:?} after {before}");
-        assert!((1..=2).contains(&counted), "{what}: {counted}");
+        let case = format!("bucket {bucket}, {at:?}: {additions:?} after {before}");
+        assert!((1..=2).contains(&counted), "{case}: {counted}");
     };
     for (bucket, additions) in pairs(0..16, 0..130) {
         // A timestamp of 0 does not come again.
@@ -87,10 +87,10 @@ fn a_key_is_found_while_a_timestamp_wraps() {
 /// A key's own slot moves to its first bucket, which a remove has read, from its second, which it has not; there
 /// stays one of another key, which knows a bit less and stands for both. The remove must not take that one.
 #[test]
-fn a_remove_takes_the_longest_although_it_moves() {
+fn remove_takes_longest_match_although_moving() {
     let tag = apart(1, 5, 0);
     // They differ in the first bit that a key does not know that came before its bucket was split.
-    let [older, newer] = [0, 1 << 13].map(|bit| from_the_other_bucket(key(tag, bit)));
+    let [older, newer] = [0, 1 << 13].map(|bit| from_other_bucket(key(tag, bit)));
     // They have one bucket, and fill it, so that it is split.
     let others = FILLING.map(staying);
     for at in 0..20 {
@@ -103,11 +103,11 @@ fn a_remove_takes_the_longest_although_it_moves() {
         assert!(filter.slots() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
         (0..2).for_each(|_| filter.insert(&newer).unwrap());
-        assert!(filter.remove(&from_the_other_bucket(newer)).unwrap());
+        assert!(filter.remove(&from_other_bucket(newer)).unwrap());
         assert_eq!([older, newer].map(|key| filter.count(&key)), [1, 2]);
-        let there = from_the_other_bucket(newer);
-        let moves = move |others: &Growing| hop(others, newer, there);
-        let removed = before_step(&filter, at, moves, |filter| filter.remove(&there).unwrap());
+        let twin = from_other_bucket(newer);
+        let moves = move |others: &Growing| hop(others, newer, twin);
+        let removed = before_step(&filter, at, moves, |filter| filter.remove(&twin).unwrap());
         let is_kept = removed && filter.contains(&older);
         assert!(is_kept, "lost before step {at}");
     }
@@ -133,7 +133,7 @@ fn is_lost_after(additions: u64) -> bool {
 
 /// The limit that the docs state: with the insert, the additions are 63, or twice as many.
 #[test]
-fn one_of_two_removes_of_a_key_is_misled_by_a_whole_turn_and_nothing_less() {
+fn overlapping_remove_is_misled_only_by_whole_wrap() {
     let lost: Vec<u64> = (0..=140).filter(|&more| is_lost_after(more)).collect();
     assert_eq!(lost, [62, 125]);
 }
@@ -141,12 +141,12 @@ fn one_of_two_removes_of_a_key_is_misled_by_a_whole_turn_and_nothing_less() {
 /// Whether a key is lost although no timestamp wraps: a remove of another key is stopped before this step. Meanwhile a
 /// second remove takes the slot of the key that will be lost, which stands for both; the bucket of that slot is split; and
 /// the removed key comes back there, and knows a bit more.
-fn is_lost_without_a_turn(step: u64) -> bool {
-    let there = key(apart(2, 5, 0), 2);
-    let removed = from_the_other_bucket(there);
+fn is_lost_without_wrap(step: u64) -> bool {
+    let twin = key(apart(2, 5, 0), 2);
+    let removed = from_other_bucket(twin);
     // They differ in the first bit that a slot does not know before its bucket is split.
     let other = removed ^ 1 << (13 + 6);
-    let filter = holding(16, &[there]);
+    let filter = holding(16, &[twin]);
     assert_eq!(filter.slots(), 48);
     let Some(removing) = stopped(&filter, step, move |filter| {
         filter.remove(&removed).unwrap()
@@ -164,6 +164,6 @@ fn is_lost_without_a_turn(step: u64) -> bool {
 
 /// The limit that the docs state.
 #[test]
-fn one_of_two_removes_of_a_key_is_misled_by_a_split() {
-    assert!((0..40).any(is_lost_without_a_turn));
+fn overlapping_remove_is_misled_by_split() {
+    assert!((0..40).any(is_lost_without_wrap));
 }

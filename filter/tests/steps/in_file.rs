@@ -18,9 +18,9 @@ const STEPS: u64 = 80;
 fn key_whose_hop_is_killed_is_copied() {
     forget_last_holder();
     let mut deaths = 0;
-    for (here, there) in HERE_AND_THERE {
-        let [moved, hopped] = [key(here, there, 0), key(there, here, 0)];
-        let stays = key(there, there, 0);
+    for (item, twin) in HERE_AND_THERE {
+        let [moved, hopped] = [key(item, twin, 0), key(twin, item, 0)];
+        let stays = key(twin, twin, 0);
         for (at, dies) in pairs((0..STEPS).step_by(2), 0..60) {
             let filter = holding(&[moved, stays]);
             let others = move |others: &SmallInFile| {
@@ -31,12 +31,12 @@ fn key_whose_hop_is_killed_is_copied() {
             };
             let copy = before_step(&filter, at, others, SmallInFile::try_clone).unwrap();
             let counts = [moved, stays].map(|key| copy.count(&key));
-            let what = format!("hop at {at}, killed at {dies}: {counts:?}");
+            let case = format!("hop at {at}, killed at {dies}: {counts:?}");
             assert!(
                 (1..=2).contains(&counts[0]) && (1..=2).contains(&counts[1]),
-                "{what}"
+                "{case}"
             );
-            assert_eq!(copy.len(), counts[0] + counts[1], "{what}");
+            assert_eq!(copy.len(), counts[0] + counts[1], "{case}");
             deaths += u64::from(filter.count(&moved) == 2);
         }
     }
@@ -47,9 +47,9 @@ fn key_whose_hop_is_killed_is_copied() {
 #[test]
 fn copy_after_killed_copy_has_all_keys() {
     forget_last_holder();
-    for (here, there) in HERE_AND_THERE {
-        let [moved, hopped] = [key(here, there, 0), key(there, here, 0)];
-        let new = key(here, here, 0);
+    for (item, twin) in HERE_AND_THERE {
+        let [moved, hopped] = [key(item, twin, 0), key(twin, item, 0)];
+        let new = key(item, item, 0);
         for (dies, at) in pairs(0..30, (0..STEPS).step_by(2)) {
             let filter = holding(&[moved]);
             let killed = killed_before(dies, || begin_copy(&filter)).is_none();
@@ -72,9 +72,9 @@ fn copy_after_killed_copy_has_all_keys() {
 /// what was there when it began.
 #[test]
 fn thread_of_last_copy_changes_no_later_one() {
-    let (here, there) = (0, 1);
-    let [another, new] = [key(here, here, 0), key(here, here, 1)];
-    let [moved, hopped] = [key(here, there, 0), key(there, here, 0)];
+    let (item, twin) = (0, 1);
+    let [another, new] = [key(item, item, 0), key(item, item, 1)];
+    let [moved, hopped] = [key(item, twin, 0), key(twin, item, 0)];
     let mut stale = 0;
     for (begun, next) in pairs((10..40).step_by(5), (5..60).step_by(3)) {
         let make = || {
@@ -95,8 +95,8 @@ fn thread_of_last_copy_changes_no_later_one() {
             assert_eq!(thread.thaw(), Ok(true));
             let copy = copy.thaw().unwrap();
             let counts = [new, hopped].map(|key| copy.count(&key));
-            let what = format!("first copy at {begun}, remove at {step}, next copy at {next}");
-            assert_eq!(counts, [has_room.into(), 1], "{what}");
+            let case = format!("first copy at {begun}, remove at {step}, next copy at {next}");
+            assert_eq!(counts, [has_room.into(), 1], "{case}");
             stale += u64::from(copy.count(&another) == 0);
         }
     }

@@ -12,18 +12,18 @@ use std::sync::Arc;
 
 use filter::Filter;
 
-use crate::at_step::{State, Stopped, Was, run_on};
+use crate::at_step::{Registration, State, StoppableFilter, run_on};
 use crate::small::{Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
 use kcas_testing::steps::{Counts, count, with_hook, within};
 
-impl Stopped for Small {
+impl StoppableFilter for Small {
     /// Three peeks, and if an operation was seen, three loads, each of which reads a record: at most
     /// the indices of its three entries, the two values, and four further steps. Before that, if a
     /// helper has put its installation over the owner's tag, four steps to read the installation.
     const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
-    const MOST_STEPS: u64 = 2_000;
+    const MAX_STEPS: u64 = 2_000;
 }
 
 fn state(name: &'static str, held: impl Into<Vec<u64>>) -> State<Small> {
@@ -115,13 +115,13 @@ pub(crate) fn never_full_while_room_moves<F: Filter + 'static>(holding: fn(&[u64
 }
 
 #[test]
-fn no_full_while_there_is_always_room() {
+fn insert_with_constant_room_is_never_refused() {
     never_full_while_room_moves(holding);
 }
 
 /// An insert reads its second bucket only if the first one is more than half full.
 #[test]
-fn a_bucket_with_much_room_is_read_alone() {
+fn bucket_with_much_room_is_read_alone() {
     let loads = |held: &[u64]| {
         let filter = holding(held);
         let (result, counts) = count(|| filter.insert(&key(0, 1, 0)));
@@ -134,7 +134,7 @@ fn a_bucket_with_much_room_is_read_alone() {
 
 /// An update that nothing stands in the way of looks once at what it needs, and exchanges once.
 #[test]
-fn an_update_is_tried_at_once() {
+fn update_tries_fast_path_first() {
     let (held, new) = (key(0, 0, 0), key(1, 0, 0));
     let filter = holding(&[held]);
     // A bucket, whether there are copies, and twice a counter.
@@ -156,7 +156,7 @@ fn an_update_is_tried_at_once() {
 
 /// True if something ends in a child of `fork`, where no other thread exists.
 #[cfg(unix)]
-fn ends_in_a_child(act: impl FnOnce()) -> bool {
+fn ends_in_child(act: impl FnOnce()) -> bool {
     unsafe extern "C" {
         fn fork() -> i32;
         fn alarm(seconds: u32) -> u32;
@@ -181,7 +181,7 @@ fn ends_in_a_child(act: impl FnOnce()) -> bool {
 /// Lookups in a signal handler, which runs at any step of an operation of the same thread, and in a child
 /// that is forked there, where nobody goes on with the operation: they end, allocate nothing, and find what
 /// is there throughout.
-pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Operation) {
+pub(crate) fn lookups_may_interrupt<F: StoppableFilter>(state: &State<F>, operation: Operation) {
     let filter = state.filter();
     let stay = state.settled(&filter, &[operation]);
     let interrupted = Arc::clone(&filter);
@@ -196,14 +196,17 @@ pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Ope
         within(4 * stay.len() as u64 * F::LOOKUP + 2_000, look);
         assert_eq!(allocation_counter::measure(look).count_total, 0);
         #[cfg(unix)]
-        assert!(ends_in_a_child(look));
+        assert!(ends_in_child(look));
     };
-    let caller = with_hook(handler, run_on(&filter, 0, Was::Registered, operation));
+    let caller = with_hook(
+        handler,
+        run_on(&filter, 0, Registration::Registered, operation),
+    );
     explained(&state.held, [caller]);
 }
 
 #[test]
-fn lookups_may_interrupt_an_operation_of_their_thread() {
+fn lookups_may_interrupt_own_thread_operation() {
     let new = key(0, 2, 0);
     // A chain, a refusal, a plain remove.
     let operations = [

@@ -31,7 +31,7 @@ fn found_after_additions<const SLOTS: usize, const BITS: usize>(additions: u64) 
 
 /// Copies of the filter advance timestamps, too.
 #[test]
-fn copies_turn_a_timestamp_as_additions_do() {
+fn copies_advance_timestamp_like_additions() {
     let turn = 1 << Layout::<8, 7>::TIMESTAMP_BITS;
     for copies in [0, 1, turn - 2, turn - 1, turn] {
         let found = found_after::<8, 7>(move |filter| {
@@ -49,13 +49,13 @@ fn is_fooled_by_a_whole_turn_only<const SLOTS: usize, const BITS: usize>() {
     }
     for turns in [1, 2] {
         let found = found_after_additions::<SLOTS, BITS>(turns * turn);
-        let what = "the docs say that it is fooled by turns:";
-        assert!(!found, "{SLOTS}×{BITS}: {what} {turns}");
+        let case = "the docs say that it is fooled by turns:";
+        assert!(!found, "{SLOTS}×{BITS}: {case} {turns}");
     }
 }
 
 #[test]
-fn a_lookup_is_fooled_by_a_whole_turn_of_the_timestamp_and_nothing_less() {
+fn lookup_is_misled_only_by_whole_timestamp_wrap() {
     is_fooled_by_a_whole_turn_only::<8, 7>(); // 7 bits of timestamp
     is_fooled_by_a_whole_turn_only::<2, 28>(); // 7
     is_fooled_by_a_whole_turn_only::<4, 13>(); // 11

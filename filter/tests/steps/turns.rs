@@ -13,8 +13,8 @@ use rand::{RngExt, SeedableRng};
 use crate::at_step::{pairs, stops};
 use crate::small::Operation::{Advance, Contains, Count, Insert, InsertIfAbsent, Remove, TryClone};
 use crate::small::expiring::Expiring;
-use crate::small::growing::{self, apart, from_the_other_bucket, staying};
-use crate::small::{Asked, Caller, Operation, Recorded, all_explained, key, residents};
+use crate::small::growing::{self, apart, from_other_bucket, staying};
+use crate::small::{Caller, Operation, Recorded, Tested, all_explained, key, residents};
 use crate::small::{expiring, holding};
 
 const THREADS: usize = 4;
@@ -66,12 +66,12 @@ fn keys() -> Vec<u64> {
 fn growing_keys() -> Vec<u64> {
     let moving = [1, 2, 5, 16, 18].map(|bits| growing::key(apart(bits, 5, 0), 0));
     let staying = (0..8).map(|nth| staying(nth % 2 + 16 * (nth / 2)));
-    let others = moving.map(from_the_other_bucket);
+    let others = moving.map(from_other_bucket);
     moving.into_iter().chain(others).chain(staying).collect()
 }
 
 /// Makes random calls, and writes down when they began and ended.
-fn calls<F: Asked>(
+fn calls<F: Tested>(
     caller: &mut Caller<F>,
     kinds: Kinds,
     keys: &[u64],
@@ -92,7 +92,7 @@ fn calls<F: Asked>(
     }
 }
 
-fn take_turns<F: Asked>(seed: u64, filter: &Arc<F>, kinds: Kinds, keys: &[u64]) {
+fn take_turns<F: Tested>(seed: u64, filter: &Arc<F>, kinds: Kinds, keys: &[u64]) {
     let mut rng = StdRng::seed_from_u64(seed);
     let time = Arc::new(AtomicU64::new(0));
     // Some buckets are full at first.

@@ -19,7 +19,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub const fn of<S: Subject>() -> Self {
+    pub const fn new<S: Subject>() -> Self {
         Self {
             name: S::NAME,
             operations: S::OPERATIONS,

@@ -4,7 +4,7 @@
 //! If the subject reveals the class of a key, answers must be exact. Scenarios [of two
 //! buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
 //! ([`WholeTable`]), the others class by class ([`OneClass`]), where any refusal is accepted. If the
-//! subject does not ([`Held::most`]), each key is checked separately: a "yes" is accepted, since it
+//! subject does not ([`CopySpec::most`]), each key is checked separately: a "yes" is accepted, since it
 //! may be a false positive, and a "no" only while the key is absent.
 //!
 //! In a [set](subject::Subject::SET) the number of copies is at most one, whatever was
@@ -57,7 +57,10 @@ pub(crate) fn judge(
             if candidate.grows { u64::MAX } else { room }
         });
         let set = candidate.set;
-        verdict(histories::check(&Held { set, most }, &[0], calls), describe)
+        verdict(
+            histories::check(&CopySpec { set, most }, &[0], calls),
+            describe,
+        )
     });
     verdicts.try_reduce(|| 0, |one, other| Ok(one + other))
 }
@@ -99,7 +102,7 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
 }
 
 /// The copies of one key or class that a subject holds.
-struct Held {
+struct CopySpec {
     /// Whether the subject is a set, which holds at most one copy, whatever it accepted.
     set: bool,
     /// Room for copies of a class; `None` if classes are unknown. Then threads remove only keys that they inserted:
@@ -107,7 +110,7 @@ struct Held {
     most: Option<u64>,
 }
 
-impl Specification for Held {
+impl Specification for CopySpec {
     type State = u64;
     type Event = Event;
 

@@ -71,7 +71,7 @@ pub struct Totals {
 
 /// A violation: answers that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Finding {
     pub round: u64,
     pub scenario: String,
     /// The calls, drawn along a time axis.
@@ -79,7 +79,7 @@ pub struct Found {
 }
 
 /// The work of a check or a round, and the violation that ended it, if any.
-pub type Report = (Totals, Option<Found>);
+pub type Report = (Totals, Option<Finding>);
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
 /// observer with the totals after each round. Fails if the subject panics.
@@ -147,7 +147,7 @@ impl Round<'_> {
         calls.iter().for_each(|call| made += &call.event.1);
         let found = |history| {
             let (kind, buckets) = (scenario.kind, scenario.buckets);
-            Found {
+            Finding {
                 round: self.number,
                 scenario: format!(
                     "{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"

@@ -57,7 +57,7 @@ mod hook {
     const SHORT_STOP: RangeInclusive<u32> = 0..=5;
 
     /// The shortest time after which the system can wake a thread, roughly.
-    const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
+    const MIN_SLEEP: Duration = Duration::from_micros(64);
 
     /// Longest spin: a few microseconds, in which another thread makes a few calls.
     const SPIN: u32 = 100;
@@ -170,7 +170,7 @@ mod hook {
     }
 
     fn stop(time: Duration) {
-        if time >= SHORTEST_SLEEP {
+        if time >= MIN_SLEEP {
             return thread::sleep(time);
         }
         let begun = Instant::now();

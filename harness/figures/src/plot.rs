@@ -427,11 +427,11 @@ impl Figure {
     }
 
     fn caption_lines(&self, width: i32) -> Vec<String> {
-        const MOST: usize = 3;
+        const MAX_LINES: usize = 3;
         let (how, machine) = (self.caption.rsplit_once('\n')).unwrap_or((&self.caption, ""));
         let (mut lines, mut machine) = (wrap(how, width), wrap(machine, width));
-        machine.truncate(MOST);
-        let most = MOST - machine.len();
+        machine.truncate(MAX_LINES);
+        let most = MAX_LINES - machine.len();
         let is_cut = lines.len() > most;
         lines.truncate(most);
         if let Some(last) = lines.last_mut().filter(|_| is_cut) {

@@ -103,7 +103,7 @@ fn interval_ends_lie_at_their_values() {
 }
 
 #[test]
-fn axis_is_numbered_one_two_five_or_as_measured() {
+fn axis_ticks_are_one_two_five() {
     let points = [(1.0, 1.0), (2.0, 2.0), (8.0, 60.0)];
     let mut panel = panel(vec![line("a", &points)], [Scale::Log; 2]);
     panel.places = vec![1.0, 2.0, 8.0];

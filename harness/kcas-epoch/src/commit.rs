@@ -289,7 +289,7 @@ mod tests {
     /// that word has been repaired; then it sleeps. When the operation's owner learns of the
     /// failure, nothing of it is left in the words.
     #[test]
-    fn a_failed_operation_leaves_nothing_behind() {
+    fn failed_operation_leaves_nothing_behind() {
         let mut installed_late = 0;
         for (owner_stops, helper_stops) in (0..STEPS).flat_map(|a| (0..STEPS).map(move |b| (a, b)))
         {

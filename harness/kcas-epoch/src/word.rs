@@ -77,7 +77,7 @@ impl Word {
     }
 
     pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Content<'g> {
-        Content::of(self.load_raw(), guard)
+        Content::decode(self.load_raw(), guard)
     }
 
     pub(crate) fn compare_exchange<'g>(
@@ -88,14 +88,14 @@ impl Word {
     ) -> Result<(), Content<'g>> {
         match self.compare_exchange_values(current.raw(), new.raw()) {
             Ok(_) => Ok(()),
-            Err(raw) => Err(Content::of(raw, guard)),
+            Err(raw) => Err(Content::decode(raw, guard)),
         }
     }
 }
 
 impl<'g> Content<'g> {
     /// Decodes what was read from a word under this guard.
-    fn of(raw: u64, _: &'g Guard) -> Self {
+    fn decode(raw: u64, _: &'g Guard) -> Self {
         let address = (raw & !(TAG | INSTALL)) as usize;
         if is_value(raw) {
             Content::Value(raw)

@@ -60,7 +60,7 @@ fn masks(hash: u64) -> [u64; WORDS] {
 
 impl BlockedBloom {
     #[inline]
-    fn of<K: Hash + ?Sized>(
+    fn bits<K: Hash + ?Sized>(
         &self,
         key: &K,
     ) -> impl Iterator<Item = (&AtomicU64, u64)> + use<'_, K> {
@@ -88,7 +88,7 @@ impl Subject for BlockedBloom {
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.of(key).for_each(|(word, mask)| set(word, mask));
+        self.bits(key).for_each(|(word, mask)| set(word, mask));
         true
     }
 
@@ -96,7 +96,7 @@ impl Subject for BlockedBloom {
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         // No word is left out: a branch between the two would be mispredicted where half of the keys are
         // there.
-        self.of(key)
+        self.bits(key)
             .fold(true, |all, (word, mask)| all & has(word, mask))
     }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_the_load_of_our_table_it_is_as_small_and_as_precise() {
+    fn blocked_bloom_matches_our_size_and_precision() {
         let filter = BlockedBloom::with_buckets(1_001).unwrap();
         assert_eq!(filter.memory_bytes(), 8 * 1_002);
         let (rate, _) = rate_of_blocks((WORDS * SLOTS_PER_BUCKET) as f64 * 0.95);

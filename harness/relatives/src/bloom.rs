@@ -78,7 +78,7 @@ impl<const BITS: usize> Cells<BITS> {
     const A_WORD: usize = u64::BITS as usize / BITS;
 
     /// The value at which a counter saturates.
-    const MOST: u64 = (1 << BITS) - 1;
+    const MAX: u64 = (1 << BITS) - 1;
 
     /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
     /// keys. Fails like [`DoubleHashing::sized`], or if there is not enough memory.
@@ -97,7 +97,7 @@ impl<const BITS: usize> Cells<BITS> {
     #[inline]
     fn cell(&self, cell: usize) -> u64 {
         let (word, shift) = self.at(cell);
-        word.load(Ordering::Relaxed) >> shift & Self::MOST
+        word.load(Ordering::Relaxed) >> shift & Self::MAX
     }
 
     fn cells(&self) -> impl Iterator<Item = u64> {
@@ -110,7 +110,7 @@ impl<const BITS: usize> Cells<BITS> {
 
     #[inline]
     fn distinct(&self, hash: u64) -> Distinct {
-        let mut cells: Distinct = self.shape.of(hash).collect();
+        let mut cells: Distinct = self.shape.cells(hash).collect();
         cells.sort_unstable();
         let mut last = None;
         cells.retain(|cell| last.replace(*cell) != Some(*cell));
@@ -123,8 +123,8 @@ impl<const BITS: usize> Cells<BITS> {
         let (word, shift) = self.at(cell);
         let mut seen = word.load(Ordering::Relaxed);
         loop {
-            let counter = seen >> shift & Self::MOST;
-            if counter == Self::MOST || by < 0 && counter == 0 {
+            let counter = seen >> shift & Self::MAX;
+            if counter == Self::MAX || by < 0 && counter == 0 {
                 return Err(counter);
             }
             let changed = seen.wrapping_add_signed(by << shift);
@@ -152,7 +152,7 @@ impl<const BITS: usize> Cells<BITS> {
     #[inline]
     pub(crate) fn insert_hash(&self, hash: u64) {
         if BITS == 1 {
-            for (word, shift) in self.shape.of(hash).map(|cell| self.at(cell)) {
+            for (word, shift) in self.shape.cells(hash).map(|cell| self.at(cell)) {
                 set(word, 1 << shift);
             }
         } else {
@@ -165,7 +165,7 @@ impl<const BITS: usize> Cells<BITS> {
 
     #[inline]
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
-        self.shape.of(hash).all(|cell| self.cell(cell) > 0)
+        self.shape.cells(hash).all(|cell| self.cell(cell) > 0)
     }
 }
 
@@ -243,14 +243,14 @@ pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
     let small = CountingBloom::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;
     trial.insert(&small, 0..n)?;
     let cells = small.shape.cells as f64;
-    let law = Poisson::new(small.shape.uses_a_cell(n as f64))?.sf(14);
+    let law = Poisson::new(small.shape.uses_cell(n as f64))?.sf(14);
     let what = format!("share of saturated counters, {at}, 8 times as many keys");
     let formula = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
     let saturated = Claim::exact(
         what,
         formula,
         law,
-        small.holding(CountingBloom::MOST) / cells,
+        small.holding(CountingBloom::MAX) / cells,
     );
     let saturated = saturated.by_chance(deviation_of_share(law, cells));
     Ok(vec![rate, saturated])
@@ -290,11 +290,11 @@ mod tests {
                 }
                 for cell in cells {
                     list[cell] = match list[cell] {
-                        most if most == Cells::<BITS>::MOST => most,
+                        most if most == Cells::<BITS>::MAX => most,
                         counter if inserts || BITS == 1 => counter + 1,
                         counter => counter - 1,
                     };
-                    saturated += usize::from(list[cell] == Cells::<BITS>::MOST);
+                    saturated += usize::from(list[cell] == Cells::<BITS>::MAX);
                 }
                 assert!(bloom.cells().eq(list.iter().copied()));
                 assert!(inside.iter().all(|key| bloom.contains(key)));
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn bits_and_counters_are_those_of_a_list() {
+    fn bits_and_counters_match_list() {
         cells_are_those_of_a_list::<1>();
         cells_are_those_of_a_list::<4>();
     }
 
     /// When another takes the last copy meanwhile, a remove restores what it decremented.
     #[test]
-    fn a_refused_remove_leaves_the_counters_as_they_were() {
+    fn refused_remove_leaves_counters_unchanged() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();
         assert!(bloom.insert(&0_u64));
         let distinct = |key: u64| bloom.distinct(FixedState.hash_one(key));

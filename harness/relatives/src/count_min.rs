@@ -74,14 +74,14 @@ impl CountMin {
     }
 
     #[inline]
-    fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
+    fn cells(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let rows = self.counters.chunks_exact(self.width).zip(&self.rows);
         rows.map(move |(counters, row)| &counters[index(*row, hash, self.width)])
     }
 
     #[inline]
     pub fn add(&self, hash: u64, count: u64) {
-        for counter in self.of(hash) {
+        for counter in self.cells(hash) {
             counter.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -89,7 +89,9 @@ impl CountMin {
     /// Estimates how often a key occurred; never too low.
     #[inline]
     pub fn estimate(&self, hash: u64) -> u64 {
-        let counts = self.of(hash).map(|counter| counter.load(Ordering::Relaxed));
+        let counts = self
+            .cells(hash)
+            .map(|counter| counter.load(Ordering::Relaxed));
         counts.min().unwrap_or(0)
     }
 }
@@ -123,7 +125,7 @@ impl Subject for CountMin {
         let hash = FixedState.hash_one(key);
         let present = self.estimate(hash) > 0;
         if present {
-            for counter in self.of(hash) {
+            for counter in self.cells(hash) {
                 counter.fetch_sub(1, Ordering::Relaxed);
             }
         }

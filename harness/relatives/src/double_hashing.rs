@@ -54,7 +54,7 @@ impl DoubleHashing {
     }
 
     #[inline]
-    pub(crate) fn of(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn cells(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let (cells, stride) = (self.cells as u128, mix(hash));
         // Multiplies and shifts instead of dividing (Lemire 2019).
         let reduce = move |place: u64| ((u128::from(place) * cells) >> 64) as usize;
@@ -64,18 +64,18 @@ impl DoubleHashing {
     }
 
     /// Returns how many times a cell is used on average, counting every cell of every key: kn/m.
-    pub(crate) fn uses_a_cell(&self, keys: f64) -> f64 {
+    pub(crate) fn uses_cell(&self, keys: f64) -> f64 {
         self.hashes as f64 * keys / self.cells as f64
     }
 
     /// Returns the expected share of cells in use with this many keys: 1 − e^(−kn/m).
     pub(crate) fn fill(&self, keys: f64) -> f64 {
-        -(-self.uses_a_cell(keys)).exp_m1()
+        -(-self.uses_cell(keys)).exp_m1()
     }
 
     /// Returns the standard deviation of the fill: of the share of m bins with balls, of kn balls.
     pub(crate) fn deviation_of_fill(&self, keys: f64) -> f64 {
-        let balls = self.uses_a_cell(keys);
+        let balls = self.uses_cell(keys);
         let empty = (-balls).exp();
         (empty * (1.0 - (1.0 + balls) * empty) / self.cells as f64).sqrt()
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_impossible_size_is_an_error_that_names_what_is_wrong() {
+    fn impossible_size_error_names_cause() {
         let error = |keys, rate| DoubleHashing::sized(keys, rate).unwrap_err().to_string();
         for keys in [0, MAX_KEYS + 1] {
             assert!(error(keys, 0.01).contains("capacity: "), "{keys}");

@@ -99,11 +99,11 @@ impl ScalableBloom {
         let first = (first_capacity, false_positive_rate * (1.0 - tightening));
         // Explains what is wrong with the first stage when no stage is possible.
         DoubleHashing::sized(first.0, first.1)?;
-        Self::of(planned(first, growth, tightening))
+        Self::with_stages(planned(first, growth, tightening))
     }
 
     /// Creates an empty filter that may grow to these stages, and makes the first of them.
-    fn of(stages: Box<[Stage]>) -> Result<Self> {
+    fn with_stages(stages: Box<[Stage]>) -> Result<Self> {
         stages[0].make()?;
         Ok(Self {
             stages,
@@ -126,8 +126,8 @@ impl ScalableBloom {
 
     #[inline]
     fn newest_first(&self) -> impl Iterator<Item = &Bloom> {
-        let there = self.stages[..=self.newest()].iter().rev();
-        there.filter_map(|stage| stage.bloom.get())
+        let stages = self.stages[..=self.newest()].iter().rev();
+        stages.filter_map(|stage| stage.bloom.get())
     }
 
     #[inline]
@@ -249,7 +249,7 @@ mod tests {
 
     /// No stage is added by a thread that found the one before it full long ago.
     #[test]
-    fn as_a_subject_it_grows_from_a_hundredth_to_seven_stages() {
+    fn subject_grows_from_hundredth_to_seven_stages() {
         let filter = ScalableBloom::with_buckets(25_000).unwrap();
         assert_eq!(filter.stages(), 1);
         assert!((0..100_000_u64).all(|key| filter.insert(&key)));
@@ -264,7 +264,7 @@ mod tests {
     fn when_it_cannot_grow_it_refuses() {
         let mut stages = planned((4_096, 0.001), 2, 0.85).into_vec();
         stages.truncate(2);
-        let filter = ScalableBloom::of(stages.into()).unwrap();
+        let filter = ScalableBloom::with_stages(stages.into()).unwrap();
         let (taken, refused): (Vec<u64>, Vec<u64>) =
             (0..20_000).partition(|key| filter.insert(key));
         assert!(taken.iter().all(|key| filter.contains(key)));

@@ -36,7 +36,7 @@ fn no_step_loses_a_key<S: Subject>() {
 }
 
 #[test]
-fn no_step_of_a_relative_without_locks_loses_a_key() {
+fn stopped_relatives_without_locks_lose_no_key() {
     no_step_loses_a_key::<Bloom>();
     no_step_loses_a_key::<BlockedBloom>();
     no_step_loses_a_key::<CountingBloom>();

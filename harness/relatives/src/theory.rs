@@ -16,7 +16,7 @@ use subject::Subject;
 pub const SIGMAS: f64 = 5.0;
 
 /// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
-pub const LEAST_KEYS: u64 = 10_000;
+pub const MIN_KEYS: u64 = 10_000;
 
 /// Measures what is claimed of a structure. Fails if it cannot be built, or loses a key.
 pub type Claims = fn(Trial) -> Result<Vec<Claim>>;
@@ -83,7 +83,7 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
 /// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// About how many keys are inserted, and how many absent keys looked up; at least [`LEAST_KEYS`].
+    /// About how many keys are inserted, and how many absent keys looked up; at least [`MIN_KEYS`].
     pub keys: u64,
     pub seed: u64,
     first: u64,
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_hold_up_to_the_ends_of_their_range() {
+    fn claims_hold_at_range_ends() {
         let claim = |measured| Claim::exact("a", "b", 2.0, measured);
         assert!(claim(2.0).holds() && !claim(2.1).holds() && !claim(f64::NAN).holds());
         assert!(claim(3.0).by_chance(0.2).holds() && claim(1.0).by_chance(0.2).holds());

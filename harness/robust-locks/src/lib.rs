@@ -88,11 +88,11 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
     }
 
     /// Runs an action while this thread holds a mutex. If an owner was killed, the next one gets the mutex all the same: the
-    /// action sees by the words what was left. Waits for ever if this thread holds it already.
+    /// action sees by the words what was left. Waits forever if this thread holds it already.
     #[inline]
     fn locked<R>(&self, mutex: usize, action: impl FnOnce() -> R) -> R {
-        struct Held(*mut pthread_mutex_t);
-        impl Drop for Held {
+        struct Guard(*mut pthread_mutex_t);
+        impl Drop for Guard {
             #[inline]
             fn drop(&mut self) {
                 // SAFETY: this thread holds the mutex, which stays mapped longer than `locked` runs.
@@ -107,7 +107,7 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
             other => other,
         };
         assert!(error == 0, "a robust mutex cannot be locked: error {error}");
-        let _held = Held(mutex);
+        let _held = Guard(mutex);
         action()
     }
 }

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-pub const MOST_CORES: usize = 128;
+pub const MAX_CORES: usize = 128;
 
 /// The files of the machines that come with this crate.
 const PRESETS: [&str; 5] = [
@@ -155,8 +155,8 @@ impl Model {
             self.name
         );
         ensure!(
-            self.sockets >= 1 && self.cores_per_socket >= 1 && self.cores() <= MOST_CORES,
-            "fields `sockets` and `cores_per_socket`: a machine must have 1 to {MOST_CORES} cores"
+            self.sockets >= 1 && self.cores_per_socket >= 1 && self.cores() <= MAX_CORES,
+            "fields `sockets` and `cores_per_socket`: a machine must have 1 to {MAX_CORES} cores"
         );
         ensure!(
             self.cores_per_group >= 1 && self.cores_per_socket.is_multiple_of(self.cores_per_group),

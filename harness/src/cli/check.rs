@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use check::perturbation;
-use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
+use check::{self, Finding, MAX_THREADS, Report, Settings, Totals};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -95,7 +95,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         let (calls, undecided) = (large(all.calls(), "call"), HumanCount(all.undecided));
         say!("In all: {calls}; undecided: {undecided} classes of keys");
     }
-    Ok(Ending::of(stop))
+    Ok(Ending::from_flag(stop))
 }
 
 fn search(
@@ -207,7 +207,7 @@ fn command(subject: &SubjectInfo, settings: &Settings, round: u64) -> String {
 }
 
 /// Prints a violation, for a person to read and repeat.
-fn show_violation(found: &Found, subject: &SubjectInfo, settings: &Settings) {
+fn show_violation(found: &Finding, subject: &SubjectInfo, settings: &Settings) {
     let (round, threads) = (found.round, settings.threads);
     say!("VIOLATION: no order of these calls explains their answers.");
     say!(

@@ -249,9 +249,9 @@ fn named(experiment: PathBuf) -> PathBuf {
 
 /// Returns `experiments` here, or that of this program's source.
 fn experiments_directory() -> Result<PathBuf> {
-    let here = PathBuf::from("experiments");
+    let directory = PathBuf::from("experiments");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-    let mut candidates = [here, source].into_iter();
+    let mut candidates = [directory, source].into_iter();
     candidates
         .find(|directory| directory.is_dir())
         .context("there is no directory `experiments` here; run this in the source directory")

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_is_a_command() {
+    fn steps_are_commands() {
         for (name, _, line) in STEPS {
             let words = ["harness"].into_iter().chain(line.split_whitespace());
             assert!(Cli::try_parse_from(words).is_ok(), "{name}");

@@ -12,7 +12,7 @@ use super::pinning::Cores;
 const TRIPS: u32 = 2_000;
 
 /// A longer measurement is given up: other programs use the cores, and both threads hardly ever run at once.
-const LONGEST: Duration = Duration::from_millis(4);
+const MAX_TIME: Duration = Duration::from_millis(4);
 
 /// Returns the time until the second core sees an exchange of the first one, in ns: the least of five measurements, since
 /// any disturbance only adds to it. `None` if it is not known, or if there is one core.
@@ -49,7 +49,7 @@ fn exchange(ball: &AtomicUsize, me: usize) -> Option<Duration> {
         // AcqRel pairs with itself on the other core: nothing else is published.
         while (ball.compare_exchange(me, 1 - me, Ordering::AcqRel, Ordering::Relaxed)).is_err() {
             failed = failed.wrapping_add(1);
-            if failed.is_multiple_of(FAILURES_PER_LOOK) && start.elapsed() > LONGEST {
+            if failed.is_multiple_of(FAILURES_PER_LOOK) && start.elapsed() > MAX_TIME {
                 return None;
             }
         }

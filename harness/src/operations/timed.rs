@@ -143,7 +143,7 @@ mod tests {
     const LONG: u64 = 50 * MS;
 
     /// Runs the open loop for a second of its own clock, with operations that take so long.
-    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
+    fn in_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
         let (time, mut operations) = (Cell::new(0), 0);
         let pass = |ns| time.replace(time.get() + ns);
         let work = || {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn open_loop_counts_waits_behind_long_operation() {
         let takes = |operation| if operation == 1_000 { LONG } else { USUAL };
-        let (operations, latencies) = in_the_open_loop(20_000.0, takes);
+        let (operations, latencies) = in_open_loop(20_000.0, takes);
         assert_eq!(latencies.count(), operations);
         assert!((19_500..20_500).contains(&operations), "{operations}");
         // Operations due in these 50 of 1,000 ms wait for their end. Latencies of 0 to 50 ms are
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn open_loop_counts_operations_never_begun() {
-        let (operations, latencies) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
+        let (operations, latencies) = in_open_loop(10_000.0, |_| 2_000 * MS);
         assert_eq!(operations, 1);
         // About 10,000 were due; the waiting ones did so for half a second on average, until the end.
         let due = latencies.count();

@@ -31,7 +31,7 @@ use crate::wording::{counted, grouped};
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct CuckooHashing {
     /// Buckets of each table, with one key each.
-    #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MOST as u64))]
+    #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MAX as u64))]
     pub buckets: usize,
 }
 
@@ -73,7 +73,7 @@ pub static STUDY: Study<CuckooHashing> = Study {
              count; those that undo them do not. Kicks and refusals are the same under all mixes.",
             grouped(study.buckets as u64),
             PlainCuckoo::NAME,
-            counted(PlainCuckoo::MOST_KICKS as f64, "kick"),
+            counted(PlainCuckoo::MAX_KICKS as f64, "kick"),
         )
     },
     extras: Extras::NONE,
@@ -309,7 +309,7 @@ mod tests {
                 assert_eq!(smart.inserts, plain.inserts);
                 assert_eq!(smart.operations, plain.operations);
                 assert_eq!(smart.wasted_kicks, 0);
-                assert_eq!(plain.wasted_kicks, PlainCuckoo::MOST_KICKS * plain.refused);
+                assert_eq!(plain.wasted_kicks, PlainCuckoo::MAX_KICKS * plain.refused);
                 assert!(load >= 0.5 || smart.refused == 0, "{smart:?}");
                 assert_eq!(smart.refused > 100, load >= 0.75, "{smart:?}");
                 (inserts, lookups) = (inserts + smart.inserts, lookups + smart.lookups);

@@ -20,7 +20,7 @@ use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Value, described, labelled, samples, within};
-use crate::crew::{Crew, Done};
+use crate::crew::{RunResult, ThreadGroup};
 use crate::experiment::MAX_THREADS;
 use crate::latency::{Clock, Latencies};
 use crate::machine::{self, Cores};
@@ -192,14 +192,14 @@ impl Growth {
         let (mut start, mut elapsed, mut all) = (0, 0.0, Vec::new());
         for end in ends(keys) {
             // All threads together insert each key once.
-            let done = Crew::share(&cores, threads, start..end, |thread, own| {
+            let done = ThreadGroup::share(&cores, threads, start..end, |thread, own| {
                 let mut worker = worker(thread);
                 move || worker.insert_all(own, start)
             })?;
             check(&done.tally, S::NAME, end)?;
             let insert_ns: u64 = (0..threads).map(|thread| worker(thread).insert_ns).sum();
             let insert_seconds = insert_ns as f64 / 1e9 / threads as f64;
-            let Done {
+            let RunResult {
                 tally, latencies, ..
             } = &done;
             let bits = 8.0 * subject.memory_bytes() as f64 / end as f64;

@@ -71,7 +71,7 @@ const THROUGHPUT: Quantity = Quantity::new(
     Some(Scale::Zero),
 );
 /// How long a process completed none of its operations, without the time for which its own core was taken.
-const LONGEST: Quantity = Quantity::new("longest wait for another, ms", LESS, LOG);
+const WAIT: Quantity = Quantity::new("longest wait for another, ms", LESS, LOG);
 const GAP: Quantity = Quantity::new("longest gap of all, ms", None, None);
 const OPENING: Quantity = Quantity::new("until the first answer, µs", LESS, LOG);
 const LOST: Quantity = Quantity::new("keys lost", None, None);
@@ -94,7 +94,7 @@ pub static STUDY: Study<Processes> = Study {
         numbers.map(|number| counted(*number, "process")).collect()
     },
     measure: |study, task, _| study.measure(task),
-    quantities: &[THROUGHPUT, LONGEST, OPENING, GAP, LOST, ENDED],
+    quantities: &[THROUGHPUT, WAIT, OPENING, GAP, LOST, ENDED],
     axis: |_| ("processes", Scale::Log),
     tabled: all_places,
     how: |study| {
@@ -202,7 +202,7 @@ impl Board {
         Ok(Self(Mapping::new(&file, LINE * processes)?))
     }
 
-    fn of(&self, process: usize) -> &[AtomicU64] {
+    fn words(&self, process: usize) -> &[AtomicU64] {
         &self.0[LINE * process..][..LINE]
     }
 
@@ -257,7 +257,7 @@ impl Member {
     fn serve<F: InFile>(&self, open: impl FnOnce() -> Result<F>) -> Result<()> {
         Cores::detect().pin(self.process);
         let board = Board::open(&self.board(), self.processes)?;
-        let own = board.of(self.process);
+        let own = board.words(self.process);
         let known = self.key(own[LOW].load(Ordering::Relaxed));
         let start = Instant::now();
         let filter = open()?;
@@ -351,7 +351,7 @@ fn end(process: &mut Child) {
 }
 
 impl Team {
-    /// Makes a filter and fills it to a load of 0.9. Then starts processes anew, one after another.
+    /// Makes a filter and fills it to a load of 0.9. Then starts the processes again, one after another.
     fn start(member: Member) -> Result<Self> {
         let (path, processes) = (member.board(), member.processes);
         let words = LINE * processes;
@@ -388,7 +388,7 @@ impl Team {
 
     /// Waits until a process is done.
     fn wait(&mut self, process: usize) -> Result<()> {
-        while self.board.of(process)[DONE].load(Ordering::Relaxed) == 0 {
+        while self.board.words(process)[DONE].load(Ordering::Relaxed) == 0 {
             if self.processes[process].try_wait()?.is_some() {
                 let mut error = String::new();
                 let errors = self.processes[process].stderr.as_mut();
@@ -447,7 +447,7 @@ impl Team {
                 self.processes[process] = self.start_process(process)?;
             } else {
                 let id = Pid::from_raw(self.processes[process].id() as i32);
-                self.board.of(process)[STOPS].fetch_add(1, Ordering::Relaxed);
+                self.board.words(process)[STOPS].fetch_add(1, Ordering::Relaxed);
                 kill(id, how)?;
                 sleep(PERIOD);
                 kill(id, Signal::SIGCONT)?;
@@ -524,7 +524,7 @@ impl Processes {
         for team in teams.iter_mut().filter(|_| processes > 1) {
             for (case, how) in [(KILLED, Signal::SIGKILL), (STOPPED, Signal::SIGSTOP)] {
                 let values = team.disturb(self.seconds, how)?;
-                for (quantity, value) in [&LONGEST, &GAP, &ENDED, &LOST].into_iter().zip(values) {
+                for (quantity, value) in [&WAIT, &GAP, &ENDED, &LOST].into_iter().zip(values) {
                     add(team, case, quantity, value);
                 }
             }

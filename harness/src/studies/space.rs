@@ -25,7 +25,7 @@ use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
 use crate::row::Sample;
 use crate::sheet::Sheet;
 use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
-use crate::subjects::{Laid, Registry, SubjectInfo, original};
+use crate::subjects::{Registry, SubjectInfo, WithLayout, original};
 use crate::wording::{counted, grouped, large, unnumbered};
 
 /// The measurements of space.
@@ -139,17 +139,17 @@ const MAX_LOOKUPS: usize = 1 << 24;
 /// Adds other layouts of our filter to those that are measured.
 fn with_layouts(registry: &Registry) -> Registry {
     let mut registry = registry.clone();
-    registry.add::<Laid<8, 7>>();
-    registry.add::<Laid<7, 8>>();
-    registry.add::<Laid<6, 8>>();
-    registry.add::<Laid<6, 9>>();
-    registry.add::<Laid<5, 10>>();
-    registry.add::<Laid<5, 11>>();
-    registry.add::<Laid<4, 8>>();
-    registry.add::<Laid<4, 13>>();
-    registry.add::<Laid<4, 14>>();
-    registry.add::<Laid<3, 16>>();
-    registry.add::<Laid<2, 24>>();
+    registry.add::<WithLayout<8, 7>>();
+    registry.add::<WithLayout<7, 8>>();
+    registry.add::<WithLayout<6, 8>>();
+    registry.add::<WithLayout<6, 9>>();
+    registry.add::<WithLayout<5, 10>>();
+    registry.add::<WithLayout<5, 11>>();
+    registry.add::<WithLayout<4, 8>>();
+    registry.add::<WithLayout<4, 13>>();
+    registry.add::<WithLayout<4, 14>>();
+    registry.add::<WithLayout<3, 16>>();
+    registry.add::<WithLayout<2, 24>>();
     registry
 }
 

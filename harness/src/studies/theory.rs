@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 use figures::plot::number;
 use figures::table;
-use relatives::theory::{Claim, Claims, LEAST_KEYS, SIGMAS, Trial};
+use relatives::theory::{Claim, Claims, MIN_KEYS, SIGMAS, Trial};
 use relatives::*;
 use subject::Subject;
 
@@ -22,7 +22,7 @@ use crate::show::say;
 pub struct Theory {
     /// Keys of each table, and absent keys to look up in it. The more keys, the narrower the
     /// allowed range.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(MIN_KEYS..=1 << 28))]
     keys: u64,
     /// Seed of the keys.
     #[arg(long, default_value_t = 1, value_parser = seeds())]
@@ -89,7 +89,7 @@ mod tests {
             let keys = match *name {
                 Bloom::NAME | VectorQuotient::NAME => 20_000,
                 ScalableBloom::NAME => 70_000,
-                SmartCuckooMutex::NAME | CountMin::NAME => LEAST_KEYS,
+                SmartCuckooMutex::NAME | CountMin::NAME => MIN_KEYS,
                 _ => 100_000,
             };
             let claims = claims(Trial::new(keys, 1 ^ 1 << 32)).unwrap();

@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::{described, within};
-use crate::crew::Crew;
+use crate::crew::ThreadGroup;
 use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
 use crate::operations::Tally;
@@ -235,7 +235,7 @@ impl Plan {
                 (tally, Vec::new())
             }
         };
-        let done = Crew::share(&self.cores, self.threads, 0..number as u64, prepare)?;
+        let done = ThreadGroup::share(&self.cores, self.threads, 0..number as u64, prepare)?;
         sum.operations += done.tally.operations;
         sum.failures += done.tally.missing;
         sum.seconds += done.seconds();

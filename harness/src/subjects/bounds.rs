@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lookups_depend_on_what_they_read_and_batches_answer_as_single_calls() {
+    fn lookups_depend_on_loads_like_batches() {
         let single = Roofline::with_buckets(1_000).unwrap();
         let batched = BatchedRoofline::with_buckets(1_000).unwrap();
         let null = Null::with_buckets(1_000).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn each_update_is_one_exchange_of_the_first_word() {
+    fn each_update_exchanges_first_word_once() {
         let roofline = UpdateRoofline::with_buckets(1_000).unwrap();
         let mut expected = vec![0; 1_000];
         for key in 0..10_000_u64 {

@@ -17,10 +17,10 @@ const UNIQUE: Operations = Operations {
 };
 
 /// [`CuckooFilter`] in a layout: the crate `filter`, unchanged.
-pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<FixedState, SLOTS, BITS>);
+pub struct WithLayout<const SLOTS: usize, const BITS: usize>(CuckooFilter<FixedState, SLOTS, BITS>);
 
 /// In its default layout.
-pub type LockFree = Laid<4, 12>;
+pub type LockFree = WithLayout<4, 12>;
 
 impl LockFree {
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
@@ -28,7 +28,7 @@ impl LockFree {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
+impl<const SLOTS: usize, const BITS: usize> Subject for WithLayout<SLOTS, BITS> {
     const NAME: &'static str = match (SLOTS, BITS) {
         (4, 12) => "lock-free",
         (8, 7) => "lock-free-8x7",

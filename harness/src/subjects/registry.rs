@@ -100,7 +100,7 @@ impl Registry {
             operations: S::OPERATIONS,
             holds_keys: S::HOLDS_KEYS,
             build: |buckets| Ok(Box::new(built::<S>(buckets)?)),
-            candidate: Candidate::of::<S>(),
+            candidate: Candidate::new::<S>(),
         });
     }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_the_same_subject_and_an_unknown_one_is_an_error() {
+    fn numbered_copy_is_same_subject() {
         let registry = Registry::standard();
         assert_eq!(registry.get("lock-free#2").unwrap().name, "lock-free");
         let error = registry.get("#lock-free").unwrap_err().to_string();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_added_twice_is_known_once() {
+    fn subject_added_twice_is_known_once() {
         let mut registry = Registry::new();
         registry.add::<Roofline>();
         registry.add::<Roofline>();

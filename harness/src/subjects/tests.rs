@@ -119,7 +119,7 @@ fn many_lookups_at_once_answer_as_single_ones() {
 }
 
 #[test]
-fn a_key_inserted_twice_is_there_until_it_is_removed_twice() {
+fn key_inserted_twice_needs_two_removes() {
     for tested in Tested::all().iter().filter(|tested| tested.removes()) {
         let table = tested.empty();
         let answers = [Insert, Insert, Remove, Contains, Remove, Contains, Remove]
@@ -131,7 +131,7 @@ fn a_key_inserted_twice_is_there_until_it_is_removed_twice() {
 
 /// A full filter refuses keys and keeps all that it accepted, if it is not one that loses another.
 #[test]
-fn a_refused_insert_loses_no_key() {
+fn refused_insert_loses_no_key() {
     for tested in Tested::all() {
         let (name, table) = (tested.info.name, tested.empty());
         let (mut accepted, mut refused) = (Vec::new(), 0);
@@ -186,7 +186,7 @@ fn threads_never_miss_their_keys() {
 }
 
 #[test]
-fn of_two_threads_that_remove_one_copy_one_does() {
+fn concurrent_removes_of_one_copy_succeed_once() {
     // (Both may take the last count of a sketch.)
     let is_exact = |tested: &Tested| tested.info.name != CountMin::NAME;
     let removes = |tested: &Tested| tested.shared && tested.removes() && is_exact(tested);
@@ -210,7 +210,7 @@ fn of_two_threads_that_remove_one_copy_one_does() {
 }
 
 #[test]
-fn an_impossible_number_of_buckets_is_an_error() {
+fn impossible_number_of_buckets_is_error() {
     for entry in Registry::standard().entries() {
         for buckets in [0, MAX_BUCKETS + 1] {
             assert!((entry.build)(buckets).is_err(), "{}: {buckets}", entry.name);
@@ -219,7 +219,7 @@ fn an_impossible_number_of_buckets_is_an_error() {
 }
 
 #[test]
-fn the_bounds_are_those_that_hold_no_keys() {
+fn bounds_are_subjects_that_hold_no_keys() {
     let registry = Registry::standard();
     let without_keys =
         (registry.entries().iter().filter(|entry| !entry.holds_keys)).map(|entry| entry.name);
@@ -227,7 +227,7 @@ fn the_bounds_are_those_that_hold_no_keys() {
 }
 
 #[test]
-fn tables_have_the_slots_asked_for() {
+fn tables_have_requested_slots() {
     let registry = Registry::standard();
     let others = registry.entries().iter().filter(|entry| {
         let slots = (entry.build)(BUCKETS).unwrap().slots(BUCKETS);

@@ -21,9 +21,9 @@ pub trait Spin {
 
 /// A lock that is held; released when dropped.
 #[derive(Debug)]
-pub struct Held<'a, S: Spin>(pub &'a S);
+pub struct Guard<'a, S: Spin>(pub &'a S);
 
-impl<'a, S: Spin> Held<'a, S> {
+impl<'a, S: Spin> Guard<'a, S> {
     /// Waits until the lock is free, and takes it.
     #[inline]
     pub fn take(lock: &'a S) -> Self {
@@ -47,7 +47,7 @@ impl<'a, S: Spin> Held<'a, S> {
     }
 }
 
-impl<S: Spin> Drop for Held<'_, S> {
+impl<S: Spin> Drop for Guard<'_, S> {
     #[inline]
     fn drop(&mut self) {
         self.0.free();

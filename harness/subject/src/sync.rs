@@ -108,14 +108,14 @@ mod simulated {
     const LOOKS: u32 = 100;
 
     /// A held mutex; released when dropped.
-    pub(super) struct Held<'a>(&'a AtomicU64);
+    pub(super) struct Guard<'a>(&'a AtomicU64);
 
     impl State {
         /// Takes the mutex, if a simulation is under way.
-        pub(super) fn take(&self) -> Option<Held<'_>> {
+        pub(super) fn take(&self) -> Option<Guard<'_>> {
             is_under_way().then(|| {
                 self.wait();
-                Held(&self.0)
+                Guard(&self.0)
             })
         }
 
@@ -127,7 +127,7 @@ mod simulated {
             if seen == FREE && self.exchange() {
                 return;
             }
-            // Acquire, here and in `exchange`: pairs with the Release in `Held::drop`.
+            // Acquire, here and in `exchange`: pairs with the Release in `Guard::drop`.
             while seen == AWAITED || self.0.swap(AWAITED, Ordering::Acquire) != FREE {
                 // The system call begins, and looks again: often the mutex has changed hands by
                 // then. Nothing comes between that look and the sleep.
@@ -157,7 +157,7 @@ mod simulated {
         }
     }
 
-    impl Drop for Held<'_> {
+    impl Drop for Guard<'_> {
         fn drop(&mut self) {
             // Release: pairs with the Acquire of the next holder.
             if self.0.swap(FREE, Ordering::Release) == AWAITED {

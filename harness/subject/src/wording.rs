@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_use_the_singular() {
+    fn count_of_one_is_singular() {
         assert_eq!(counted(1, "key"), "1 key");
         assert_eq!(counted(0, "key"), "0 keys");
         assert_eq!(counted(1.0, "thread"), "1 thread");

@@ -7,12 +7,12 @@ use std::process::Stdio;
 use crate::place::{Ended, Place, has, rows};
 
 #[test]
-fn closed_stdout_is_not_an_error() {
+fn closed_stdout_is_no_error() {
     let place = Place::with_tiny("rounds = 2", "rounds = 1");
     for line in ["--help", "sweep tiny.toml"] {
         // Its reader has gone, as with `| true`.
         let (_, writer) = std::io::pipe().unwrap();
-        let ended = Ended::of(place.command(line).stdout(writer));
+        let ended = Ended::run(place.command(line).stdout(writer));
         assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
     }
     assert_eq!(place.files("results").len(), 3);
@@ -23,7 +23,7 @@ fn closed_stdout_is_not_an_error() {
 fn full_stdout_is_one_line_of_error() {
     let place = Place::with_tiny("rounds = 2", "rounds = 1");
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let ended = Ended::of(place.command("sweep tiny.toml").stdout(full));
+    let ended = Ended::run(place.command("sweep tiny.toml").stdout(full));
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let error = "error: cannot write to the standard output: No space left on device (os error 28)";
     assert_eq!(ended.stderr.lines().last(), Some(error));
@@ -31,7 +31,7 @@ fn full_stdout_is_one_line_of_error() {
 }
 
 #[test]
-fn figure_page_and_table_are_made_again_from_files() {
+fn figure_page_and_table_are_redrawn_from_files() {
     let place = Place::with_tiny("", "");
     place.run("sweep tiny.toml");
     let figure = place.text("results/tiny.svg");

@@ -40,7 +40,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub(crate) fn of(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         let output = command.output().unwrap();
         Self {
             code: output.status.code(),
@@ -130,7 +130,7 @@ impl Place {
     /// Runs a command that ends with this code.
     #[track_caller]
     pub(crate) fn ends(&self, code: i32, line: &str) -> Ended {
-        let ended = Ended::of(&mut self.command(line));
+        let ended = Ended::run(&mut self.command(line));
         assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
         ended
     }

@@ -70,7 +70,7 @@ const EXPERIMENTS: [(&str, &str, &str); 5] = [
 ];
 
 #[test]
-fn impossible_commands_say_what_is_possible_and_leave_no_files() {
+fn impossible_commands_explain_and_leave_no_files() {
     let place = Place::with_tiny("", "");
     place.write("directory/file", "");
     place.write("torn/torn.csv", "experiment,subject\n");

@@ -51,7 +51,7 @@ fn builds_measure_rounds_in_turn() {
 }
 
 #[test]
-fn options_change_the_experiment() {
+fn options_change_experiment() {
     let place = Place::new();
     place.write("experiments/tiny.toml", TINY);
     place.run(

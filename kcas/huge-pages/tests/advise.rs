@@ -27,14 +27,14 @@ fn is_advised(memory: &[u64]) -> bool {
     // The advice is about whole huge pages: not about either end.
     let middle = memory[memory.len() / 2..].as_ptr().addr();
     let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
-    let is_elsewhere = |line: &&str| !range(line).is_some_and(|of| of.contains(&middle));
+    let is_elsewhere = |line: &&str| !range(line).is_some_and(|mapping| mapping.contains(&middle));
     let mut lines = smaps.lines().skip_while(is_elsewhere);
     let flags = lines.find_map(|line| line.strip_prefix("VmFlags:"));
     flags.unwrap().split(' ').any(|flag| flag == "hg")
 }
 
 #[test]
-fn memory_carries_the_advice_that_it_was_given() {
+fn memory_keeps_advice() {
     let mode =
         fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let write = |ask: bool| {

@@ -61,7 +61,7 @@ fn descriptor_of(path: &Path) -> i32 {
 }
 
 #[test]
-fn lock_is_on_right_file_after_descriptor_is_reused() {
+fn lock_follows_file_after_descriptor_reuse() {
     let (file, other) = (File::new("reused"), File::new("other"));
     let locks = Locks::open(&file.0, true).unwrap();
     let inode = locks.inode();
@@ -150,7 +150,7 @@ fn hold(path: &str) -> ! {
 }
 
 #[test]
-fn lock_of_killed_process_is_free_although_its_child_lives() {
+fn killed_process_releases_lock_despite_child() {
     if let Ok(path) = env::var("HOLD_LOCK") {
         hold(&path);
     }
@@ -159,7 +159,7 @@ fn lock_of_killed_process_is_free_although_its_child_lives() {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([
         "--exact",
-        "lock_of_killed_process_is_free_although_its_child_lives",
+        "killed_process_releases_lock_despite_child",
         "--nocapture",
     ]);
     let mut holder = command

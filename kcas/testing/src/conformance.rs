@@ -341,7 +341,7 @@ impl Watch {
     /// The state of an operation; `None` once its record is reused.
     fn state(&self, tag: KcasTag) -> Option<State> {
         let status = self.value(Place::Status(tag.thread()));
-        (self.current(tag.thread()) == tag).then(|| State::of(status))
+        (self.current(tag.thread()) == tag).then(|| State::decode(status))
     }
 
     fn installation(&self, tag: InstallTag) -> Checked<&Installation> {
@@ -419,7 +419,7 @@ impl Watch {
                 let begins = now == next_sequence(was >> 2) << 2;
                 require(begins, "it does not begin undecided, by the next number")?;
                 if let Some(operation) = self.shown.get(&last.raw()) {
-                    let decided = State::of(was) != State::Undecided;
+                    let decided = State::decode(was) != State::Undecided;
                     require(decided, "the last operation is undecided")?;
                     let array = operation.array;
                     let mut entries = operation.entries.iter();
@@ -469,17 +469,17 @@ impl Watch {
             }
             Place::Status(owner) => {
                 let tag = KcasTag::new(owner, was >> 2);
-                let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
+                let decides = was >> 2 == now >> 2 && State::decode(was) == State::Undecided;
                 require(decides, "a decision is forever")?;
                 let is_dead = self.dead.contains(&tag.raw());
                 let shown = self.shown.get(&tag.raw());
-                if shown.is_none() && is_dead && State::of(now) == State::Failed {
+                if shown.is_none() && is_dead && State::decode(now) == State::Failed {
                     // Its heir gives it up.
                     self.fresh.remove(&tag.raw());
                     return Ok(None);
                 }
                 let differed = shown.ok_or("its tag was never shown")?.differed;
-                let (holds, why, action) = match State::of(now) {
+                let (holds, why, action) = match State::decode(now) {
                     State::Undecided => return Err("nothing is decided"),
                     State::SucceededByOwner => (
                         self.all(tag, usize::MAX, Self::is_held) && is_of_this_thread(owner),
@@ -605,7 +605,7 @@ impl Watch {
                 self.saw("see a word differ");
             }
             (_, Word::Install(tag), Word::Kcas(found))
-                if self.installs.get(&tag.thread()).map(|of| of.0) == Some(found) =>
+                if self.installs.get(&tag.thread()).map(|install| install.0) == Some(found) =>
             {
                 self.saw("find the confirmed tag");
             }

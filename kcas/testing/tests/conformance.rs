@@ -172,7 +172,7 @@ fn check(watched: &Watched, call: impl FnOnce() -> (bool, Vec<Entry>)) {
 }
 
 #[test]
-fn each_write_is_an_action_of_the_proof() {
+fn each_write_is_proof_action() {
     let given = |name| Some(std::env::var(name).ok()?.parse().expect("a number"));
     let steps = given("CONFORMANCE_STEPS").unwrap_or(STEPS);
     let watched = run(given("CONFORMANCE_SEED").unwrap_or(1), steps);

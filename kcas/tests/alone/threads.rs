@@ -16,7 +16,7 @@ fn swap(words: &WordArray, expected: u64, new: u64) -> Result<(), Error> {
 }
 
 #[test]
-fn an_id_is_reused_after_its_thread_ends() {
+fn id_is_reused_after_thread_ends() {
     crate::turn();
     let words = WordArray::new(2);
     let mut greatest = 0;
@@ -32,7 +32,7 @@ fn an_id_is_reused_after_its_thread_ends() {
 }
 
 #[test]
-fn live_threads_have_different_ids_and_the_limit_is_an_error() {
+fn live_threads_have_distinct_ids_up_to_limit() {
     crate::turn();
     let words = WordArray::new(2);
     // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
@@ -130,7 +130,7 @@ fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
 /// gets an error when it would have to help.
 #[cfg(feature = "__steps")]
 #[test]
-fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
+fn thread_without_id_cannot_help() {
     crate::turn();
     use kcas::internals;
 
@@ -161,7 +161,7 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
 /// A thread that has lost its id because it is being torn down claims one for a call and all calls
 /// inside it.
 #[test]
-fn calls_inside_calls_share_an_id() {
+fn nested_calls_share_id() {
     crate::turn();
     struct AtExit;
     impl Drop for AtExit {
@@ -191,7 +191,7 @@ fn calls_inside_calls_share_an_id() {
 }
 
 #[test]
-fn an_operation_in_a_thread_that_is_torn_down_works() {
+fn operation_in_exiting_thread_works() {
     crate::turn();
     static WORDS: std::sync::LazyLock<WordArray> = std::sync::LazyLock::new(|| WordArray::new(2));
     struct AtExit;

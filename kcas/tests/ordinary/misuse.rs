@@ -7,7 +7,7 @@ use kcas::{CompareExchangeError, Entry, WordArray};
 const WIDE: u64 = 1 << 63;
 
 #[test]
-fn kcas_misuse_is_an_error_and_changes_nothing() {
+fn kcas_misuse_is_error_and_changes_nothing() {
     let words = WordArray::new(10);
     let new = Entry::new;
     let wide = "value 0x8000000000000000 is wider than 63 bits";

@@ -12,7 +12,7 @@ const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 
 /// The order of the entries does not matter, as the docs of `kcas` and of `side` say.
 #[test]
-fn a_side_word_may_be_named_first() {
+fn side_word_may_be_named_first() {
     let words = WordArray::<Pieces>::try_growing(4).unwrap();
     let side = words.side(0);
     let entries = [Entry::new(side, 0, 1), Entry::new(3, 0, 1)];
@@ -22,7 +22,7 @@ fn a_side_word_may_be_named_first() {
 
 /// A word that has not been made yet, between one that has and a side word.
 #[test]
-fn a_word_that_is_not_there_is_found_before_any_changes() {
+fn kcas_index_out_of_range_changes_nothing() {
     let words = WordArray::<Pieces>::try_growing(4).unwrap();
     let entries = [0, 1_000, words.side(0)].map(|index| Entry::new(index, 0, 1));
     let refused = catch_unwind(AssertUnwindSafe(|| words.kcas(&entries)));
@@ -36,7 +36,7 @@ fn a_word_that_is_not_there_is_found_before_any_changes() {
 
 /// Threads make words, several pieces of them at a time, and change each with older words and a side word.
 #[test]
-fn an_array_that_grows_loses_no_word_and_no_change() {
+fn growing_array_loses_no_word_or_change() {
     let words = WordArray::<Pieces>::try_growing(4).unwrap();
     let work = |seed: u64| {
         let mut rng = StdRng::seed_from_u64(seed);

@@ -43,7 +43,7 @@ fn plain_kcas(plain: &mut [u64], entries: &[Entry]) -> bool {
 
 proptest! {
     #[test]
-    fn agrees_with_a_plain_array(calls in proptest::collection::vec(call(), 1..200)) {
+    fn word_array_agrees_with_plain_array(calls in proptest::collection::vec(call(), 1..200)) {
         let words = WordArray::new(LEN);
         let mut plain = [0u64; LEN];
         for call in calls {

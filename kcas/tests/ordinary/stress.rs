@@ -48,7 +48,7 @@ fn successes_are_counted_once() {
 /// Readers run beside a writer that always advances two words together: no reader ever sees the
 /// second word behind the first.
 #[test]
-fn readers_never_see_half_an_operation() {
+fn readers_never_see_partial_operation() {
     const STEPS: u64 = 2 * ROUNDS;
     let words = WordArray::new(2);
     thread::scope(|scope| {

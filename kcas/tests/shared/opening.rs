@@ -147,7 +147,7 @@ fn file_of_another_device_is_refused() {
 }
 
 #[test]
-fn length_past_the_end_is_refused() {
+fn length_beyond_file_is_refused() {
     for len in [101, 1 << 40, u64::MAX] {
         let file = create("forged");
         forge(&file, 1, len);
@@ -211,7 +211,7 @@ fn take_over_without_descriptors() {
 }
 
 #[test]
-fn take_over_without_descriptors_is_an_error() {
+fn take_over_without_descriptors_is_error() {
     const VARIABLE: &str = "KCAS_FEW_DESCRIPTORS";
     if env::var(VARIABLE).is_ok() {
         return take_over_without_descriptors();
@@ -219,7 +219,7 @@ fn take_over_without_descriptors_is_an_error() {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 64; exec \"$0\" --exact \"$1\""]);
     limited.arg(env::current_exe().unwrap());
-    limited.arg("opening::take_over_without_descriptors_is_an_error");
+    limited.arg("opening::take_over_without_descriptors_is_error");
     let output = limited.env(VARIABLE, "").output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -346,9 +346,9 @@ pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
         Some(value) => match &mut *value.borrow_mut() {
             Stored::Whole(_) => return Err(RedisError::Str("ERR item exists")),
             Stored::Arriving(arriving) if arriving.bytes.len() as u64 != from => {
-                let here = arriving.bytes.len();
+                let received = arriving.bytes.len();
                 return Err(RedisError::String(format!(
-                    "ERR this chunk begins at {from}, but the first {here} bytes are here: go on with the chunk of CF.SCANDUMP {here}, or delete the key and begin again"
+                    "ERR this chunk begins at {from}, but the first {received} bytes are here: go on with the chunk of CF.SCANDUMP {received}, or delete the key and begin again"
                 )));
             }
             stored @ Stored::Arriving(_) => stored.add(data).map_err(refused)?,

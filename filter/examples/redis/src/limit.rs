@@ -18,9 +18,9 @@ pub(crate) const UNCHECKED: usize = 12 << 10;
 /// A filter leaves one in so many bytes of `maxmemory` to other keys and to clients, so that these can still write.
 const OTHERS: usize = 16;
 
-/// The module's argument `max-filter-bytes`. Filters below `LEAST` grow by pieces that are not checked.
+/// The module's argument `max-filter-bytes`. Filters below `MIN_FILTER_BYTES` grow by pieces that are not checked.
 static MAX_FILTER_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-const LEAST: u64 = 1 << 16;
+const MIN_FILTER_BYTES: u64 = 1 << 16;
 
 /// Memory that a filter may not take, in words, and how many bytes it may take.
 pub(crate) struct Excess {
@@ -38,7 +38,7 @@ pub(crate) fn configure(args: &[RedisString]) -> Result<(), RedisError> {
         if !is(name, "max-filter-bytes") {
             return Err(KNOWN);
         }
-        let most = within(value, "max-filter-bytes", LEAST, i64::MAX as u64)?;
+        let most = within(value, "max-filter-bytes", MIN_FILTER_BYTES, i64::MAX as u64)?;
         // Relaxed, and below: the server's main thread alone uses it.
         MAX_FILTER_BYTES.store(most as usize, Ordering::Relaxed);
     }

@@ -43,11 +43,11 @@ fn take_zeroed(size: usize) -> *mut u8 {
         return unsafe { try_zeroed(1, size) }.cast();
     }
     // Before 7.4, servers end if they cannot zero. So ask first.
-    let asked = take(size);
-    if asked.is_null() {
-        return asked;
+    let allocated = take(size);
+    if allocated.is_null() {
+        return allocated;
     }
-    give_back(asked);
+    give_back(allocated);
     // SAFETY: as in `take`.
     zeroed.map_or(ptr::null_mut(), |zeroed| unsafe { zeroed(1, size) }.cast())
 }

@@ -107,7 +107,7 @@ fn absent_keys_cost_hardly_any_read() {
 
 /// A flipped bit, or the end cut off: an error, or nothing that was in use.
 #[test]
-fn damage_is_an_error_or_harmless() {
+fn damage_is_error_or_harmless() {
     // Each opening waits for the disk.
     const STEP: usize = 97;
     let (_directory, path) = new_file();

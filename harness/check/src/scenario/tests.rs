@@ -12,7 +12,7 @@ use super::*;
 
 const ROUNDS: Range<u64> = 0..60;
 
-const OURS: Candidate = Candidate::of::<LockFree>();
+const OURS: Candidate = Candidate::new::<LockFree>();
 
 fn scenarios(candidate: &Candidate, threads: usize, seed: u64) -> Vec<Scenario> {
     let mut scenarios = Scenarios::new(candidate, threads, seed).unwrap();
@@ -125,7 +125,7 @@ fn tossed_copy_alone_can_move() {
 }
 
 #[test]
-fn table_always_has_a_hole() {
+fn table_always_has_hole() {
     for scenario in in_kind(Kind::Holes) {
         assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
         let moves = &scenario.scripts[0];
@@ -146,14 +146,14 @@ fn table_always_has_a_hole() {
 
 #[test]
 fn missing_operations_are_not_called() {
-    for (candidate, number) in [(OURS, 5), (Candidate::of::<SegmentLock>(), 3)] {
+    for (candidate, number) in [(OURS, 5), (Candidate::new::<SegmentLock>(), 3)] {
         let scenarios = scenarios(&candidate, 4, 1);
         let scripts = scenarios.iter().flat_map(|scenario| &scenario.scripts);
         let operations_used: HashSet<_> = scripts.flat_map(operations).map(|call| call.0).collect();
         assert_eq!(operations_used.len(), number, "{operations_used:?}");
     }
     // In a subject that grows each class has one key.
-    let scenarios = scenarios(&Candidate::of::<Growing>(), 4, 1);
+    let scenarios = scenarios(&Candidate::new::<Growing>(), 4, 1);
     let kinds: HashSet<Kind> = scenarios.iter().map(|scenario| scenario.kind).collect();
     assert_eq!(kinds, [Kind::Chains, Kind::Hops, Kind::Churn].into());
     for group in scenarios.iter().flat_map(|scenario| &scenario.groups) {

@@ -22,14 +22,14 @@ pub(super) struct Hand {
 
 impl Buckets {
     /// The largest number of buckets: as many as 32 bits can count.
-    pub const MOST: usize = u32::MAX as usize;
+    pub const MAX: usize = u32::MAX as usize;
 
-    /// Creates empty buckets: at least one, and at most [`MOST`](Self::MOST).
+    /// Creates empty buckets: at least one, and at most [`MAX`](Self::MAX).
     pub fn new(number: usize) -> Result<Self> {
         ensure!(
-            (1..=Self::MOST).contains(&number),
+            (1..=Self::MAX).contains(&number),
             "a cuckoo hash table has 1 to {} buckets, not {number}",
-            Self::MOST
+            Self::MAX
         );
         Ok(Self(vec![None; number].into()))
     }

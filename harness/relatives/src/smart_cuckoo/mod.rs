@@ -94,7 +94,7 @@ impl SmartCuckoo {
     /// empty bucket; `None` if there is no room.
     fn start(&mut self, key: Key) -> Option<usize> {
         let candidates = self.buckets.candidates(key);
-        let [first, second] = candidates.map(|bucket| self.subgraphs.of(bucket));
+        let [first, second] = candidates.map(|bucket| self.subgraphs.find(bucket));
         if first.maximal && second.maximal {
             return None;
         }
@@ -160,7 +160,7 @@ pub struct PlainCuckoo {
 
 impl PlainCuckoo {
     /// The limit used in SmartCuckoo's evaluation.
-    pub const MOST_KICKS: u64 = 50;
+    pub const MAX_KICKS: u64 = 50;
 
     /// Creates an empty table that gives up after `most_kicks` kicks; fails if it cannot have this many buckets.
     pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
@@ -176,7 +176,7 @@ impl CuckooTable for PlainCuckoo {
     const DESCRIPTION: &'static str = "the rival of smart-cuckoo: the same table, which gives up after 50 kicks and undoes them; one mutex";
 
     fn new(buckets: usize) -> Result<Self> {
-        Self::with_limit(buckets, Self::MOST_KICKS)
+        Self::with_limit(buckets, Self::MAX_KICKS)
     }
 
     fn insert(&mut self, key: Key) -> Insertion {

@@ -48,7 +48,7 @@ impl Subgraphs {
     }
 
     #[inline]
-    pub(super) fn of(&mut self, mut vertex: usize) -> Vertex {
+    pub(super) fn find(&mut self, mut vertex: usize) -> Vertex {
         loop {
             let parent = self.vertices[vertex].parent as usize;
             if parent == vertex {
@@ -63,7 +63,7 @@ impl Subgraphs {
     /// Adds an edge, for which there must be room.
     #[inline]
     pub(super) fn join(&mut self, first: usize, second: usize) {
-        let (mut above, mut below) = (self.of(first), self.of(second));
+        let (mut above, mut below) = (self.find(first), self.find(second));
         if above.size < below.size {
             (above, below) = (below, above);
         }

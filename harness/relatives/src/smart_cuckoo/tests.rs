@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 
 /// Few enough for an exhaustive search, and enough for subgraphs to be cut and joined in all ways.
-const MOST_BUCKETS: usize = 12;
+const MAX_BUCKETS: usize = 12;
 
 /// The keys that a table must hold, each with its two buckets as a set of bits.
 struct Truth(Vec<(Key, u32)>);
@@ -69,7 +69,7 @@ impl Truth {
     fn matches(&self, table: &mut SmartCuckoo) {
         for bucket in 0..table.buckets.number() {
             let component = self.component(bucket);
-            let root = table.subgraphs.of(bucket);
+            let root = table.subgraphs.find(bucket);
             assert_eq!(root.size, component.size());
             assert_eq!(root.maximal, component.edges == component.size());
             assert_ne!(component.vertices & 1 << root.parent, 0, "a root elsewhere");
@@ -89,7 +89,7 @@ fn run<T: CuckooTable>(
     let mut refused = 0;
     for seed in 0..sequences {
         let mut random = SmallRng::seed_from_u64(seed);
-        let buckets = random.random_range(2..=MOST_BUCKETS);
+        let buckets = random.random_range(2..=MAX_BUCKETS);
         // Every eighth sequence is long.
         let most = if seed.is_multiple_of(8) { 60 } else { 16 };
         let keys = (0..2 * buckets).map(|_| Key::new(random.random()).unwrap());
@@ -125,7 +125,7 @@ fn run<T: CuckooTable>(
 }
 
 #[test]
-fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
+fn smart_cuckoo_predicts_every_insert() {
     let refused = run(
         100_000,
         |buckets, _| SmartCuckoo::new(buckets).unwrap(),
@@ -145,7 +145,7 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
 /// With enough patience it refuses exactly what must be refused; it never loses a key.
 #[test]
 fn plain_cuckoo_undoes_what_it_gives_up() {
-    let limit = |seed| [4 * MOST_BUCKETS as u64, 3][seed as usize % 2];
+    let limit = |seed| [4 * MAX_BUCKETS as u64, 3][seed as usize % 2];
     let refused = run(
         10_000,
         |buckets, seed| PlainCuckoo::with_limit(buckets, limit(seed)).unwrap(),
@@ -160,7 +160,7 @@ fn plain_cuckoo_undoes_what_it_gives_up() {
 }
 
 #[test]
-fn a_subject_has_twice_as_many_buckets_as_slots() {
+fn subject_has_twice_as_many_buckets_as_slots() {
     let table = SingleThreaded::<SmartCuckoo>::with_buckets(500).unwrap();
     assert_eq!(table.0.buckets.number(), 2 * 500 * SLOTS_PER_BUCKET);
 }

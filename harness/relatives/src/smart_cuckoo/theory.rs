@@ -25,7 +25,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
         claims.push(Claim::mean(
             format!("share of inserts that fail, {load} keys a bucket"),
             "1 − (1 − (t − t²/2)/c)/(c/2), c = 2n/m, t e^(−t) = c e^(−c), t ≤ 1: trees of a random graph, Erdős and Rényi 1960",
-            share_beyond_the_threshold(load),
+            share_beyond_threshold(load),
             &shares.collect::<Result<Vec<_>>>()?,
         ));
     }
@@ -56,7 +56,7 @@ fn offer(buckets: usize, keys: usize, random: &mut SmallRng) -> Result<(SmartCuc
     Ok((table, refused))
 }
 
-fn share_beyond_the_threshold(load: f64) -> f64 {
+fn share_beyond_threshold(load: f64) -> f64 {
     let c = 2.0 * load;
     // Newton's method would be faster, but this cannot miss the smaller solution, and ends within a
     // few dozen steps for c > 1.1.

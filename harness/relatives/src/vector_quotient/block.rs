@@ -18,7 +18,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
-use subject::spin::{Held, Spin};
+use subject::spin::{Guard, Spin};
 use subject::sync::AtomicU64;
 
 use super::instructions::{Instructions, Line};
@@ -33,7 +33,7 @@ pub(super) struct Block(Line);
 
 /// What a lookup looks for in a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Query {
     pub(super) bucket: usize,
     pub(super) tag: u8,
 }
@@ -101,17 +101,17 @@ impl Block {
 
     /// Finds a slot of the bucket with the tag; meaningless if the block changes meanwhile.
     #[inline(always)]
-    pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
+    pub(super) fn find(&self, with: impl Instructions, wanted: Query) -> Option<Match> {
         let runs = self.runs();
         let run = with.run_of(wanted.bucket, runs);
         let slot = with.find_tag(&self.0, run, wanted.tag)?;
-        Some(Found { runs, run, slot })
+        Some(Match { runs, run, slot })
     }
 
     /// Changes the tags of a held block, and then the runs.
     #[inline(always)]
     fn change(
-        held: &Held<'_, Self>,
+        held: &Guard<'_, Self>,
         runs: u128,
         change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS],
     ) {
@@ -131,7 +131,7 @@ impl Block {
 
     /// Adds a tag to a held block; returns `false` if there is no room.
     #[inline(always)]
-    pub(super) fn insert(held: &Held<'_, Self>, with: impl Instructions, wanted: Wanted) -> bool {
+    pub(super) fn insert(held: &Guard<'_, Self>, with: impl Instructions, wanted: Query) -> bool {
         let runs = held.0.runs();
         if taken(runs) == SLOTS {
             return false;
@@ -149,7 +149,7 @@ impl Block {
 
     /// Removes a tag that was found since the block was taken.
     #[inline(always)]
-    pub(super) fn remove(held: &Held<'_, Self>, found: &Found) {
+    pub(super) fn remove(held: &Guard<'_, Self>, found: &Match) {
         let runs = found.run.shrunk(found.runs);
         Self::change(
             held,
@@ -161,7 +161,7 @@ impl Block {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Match {
     runs: u128,
     run: Run,
     slot: usize,

@@ -202,9 +202,9 @@ mod x86 {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use subject::spin::Held;
+    use subject::spin::Guard;
 
-    use super::super::block::{Block, Wanted};
+    use super::super::block::{Block, Query};
     use super::super::mini_filter::{BUCKETS, SLOTS};
     use super::*;
 
@@ -213,17 +213,17 @@ mod tests {
 
         /// Few buckets and tags, so that runs are long, and tags equal.
         #[test]
-        fn all_instructions_give_the_same_answers(
+        fn all_instruction_sets_give_same_answers(
             tags in vec((0..BUCKETS, 0..4_u8), 0..=SLOTS), few in 1..=BUCKETS,
         ) {
             let block = Block::default();
             for (bucket, tag) in tags {
-                let wanted = Wanted { bucket: bucket % few, tag };
-                prop_assert!(Block::insert(&Held::take(&block), Portable, wanted));
+                let wanted = Query { bucket: bucket % few, tag };
+                prop_assert!(Block::insert(&Guard::take(&block), Portable, wanted));
             }
             for processor in Processor::available() {
                 for (bucket, tag) in (0..BUCKETS).flat_map(|bucket| (0..5).map(move |tag| (bucket, tag))) {
-                    let wanted = Wanted { bucket, tag };
+                    let wanted = Query { bucket, tag };
                     let found = with_instructions!(processor, with => block.find(with, wanted));
                     prop_assert_eq!(found, block.find(Portable, wanted), "{:?}", processor);
                 }

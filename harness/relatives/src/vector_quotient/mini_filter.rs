@@ -32,10 +32,10 @@ pub(super) const TAG_WORDS: usize = SLOTS.div_ceil(TAGS_PER_WORD);
 const _: () = assert!(SLOTS + BUCKETS == 128);
 
 /// A one in each byte.
-const LOWEST: u64 = 0x0101_0101_0101_0101;
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 
 /// The highest bit of each byte.
-const HIGHEST: u64 = 0x80 * LOWEST;
+const HIGH_BITS: u64 = 0x80 * LOW_BITS;
 
 /// The position of a bucket's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +114,9 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
         // bits.
         let tags = word(at) >> shift | word(at + 1) << (63 - shift) << 1;
         let of_others = u64::MAX.unbounded_shl(((run.len() - passed) * TAG_BITS) as u32);
-        let difference = tags ^ (u64::from(tag) * LOWEST);
+        let difference = tags ^ (u64::from(tag) * LOW_BITS);
         // The highest bit of each byte that is zero, and perhaps of some above the lowest of these.
-        let zero = difference.wrapping_sub(LOWEST) & !difference & HIGHEST & !of_others;
+        let zero = difference.wrapping_sub(LOW_BITS) & !difference & HIGH_BITS & !of_others;
         if zero != 0 {
             return Some(slot + zero.trailing_zeros() as usize / TAG_BITS);
         }
@@ -138,7 +138,8 @@ pub(super) fn insert_tag(words: [u64; TAG_WORDS], slot: usize, tag: u8) -> [u64;
     for at in 0..TAG_WORDS {
         let moved = words[at] << TAG_BITS | before >> (64 - TAG_BITS);
         let (from, after) = (tags_from(slot, at), tags_from(slot + 1, at));
-        result[at] = words[at] & !from | (u64::from(tag) * LOWEST) & from & !after | moved & after;
+        result[at] =
+            words[at] & !from | (u64::from(tag) * LOW_BITS) & from & !after | moved & after;
         before = words[at];
     }
     result
@@ -187,7 +188,7 @@ mod tests {
 
     /// Compares the mini-filter with a list of tags for each bucket.
     #[test]
-    fn it_is_a_list_of_tags_for_each_bucket() {
+    fn mini_filter_is_tag_list_per_bucket() {
         let mut random = SmallRng::seed_from_u64(2);
         let mut runs = 0;
         let mut words = [0; TAG_WORDS];

@@ -46,11 +46,11 @@ use anyhow::Result;
 use crossbeam_utils::Backoff;
 use filter::FixedState;
 use subject::layout::{Geometry, geometry};
-use subject::spin::Held;
+use subject::spin::Guard;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::theory::{Claim, SIGMAS, Trial};
-use block::{Block, Wanted};
+use block::{Block, Query};
 use instructions::{Instructions, Processor, with_instructions};
 use mini_filter::{BUCKETS, SLOTS};
 
@@ -70,7 +70,7 @@ pub struct VectorQuotient {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     blocks: [usize; 2],
-    wanted: Wanted,
+    wanted: Query,
 }
 
 impl VectorQuotient {
@@ -86,13 +86,13 @@ impl VectorQuotient {
             .other((bucket << 8) as u64 | u64::from(tag), first);
         Place {
             blocks: [first, second],
-            wanted: Wanted { bucket, tag },
+            wanted: Query { bucket, tag },
         }
     }
 
     #[inline]
-    fn hold(&self, block: usize) -> Held<'_, Block> {
-        Held::take(&self.blocks[block])
+    fn hold(&self, block: usize) -> Guard<'_, Block> {
+        Guard::take(&self.blocks[block])
     }
 
     /// Returns which of a key's blocks have a copy, both at one moment.
@@ -103,7 +103,7 @@ impl VectorQuotient {
             return found;
         }
         let Place { blocks, wanted } = place;
-        self.look_again(with, blocks[0], blocks[1], wanted.bucket, wanted.tag)
+        self.confirm_lookup(with, blocks[0], blocks[1], wanted.bucket, wanted.tag)
     }
 
     /// Searches both blocks. The answer holds only if the second one is true.
@@ -120,7 +120,7 @@ impl VectorQuotient {
     /// Looks until no block changes meanwhile. Takes a place's parts, which are in registers.
     #[cold]
     #[inline(never)]
-    fn look_again(
+    fn confirm_lookup(
         &self,
         with: impl Instructions,
         first: usize,
@@ -130,7 +130,7 @@ impl VectorQuotient {
     ) -> [bool; 2] {
         let place = Place {
             blocks: [first, second],
-            wanted: Wanted { bucket, tag },
+            wanted: Query { bucket, tag },
         };
         let backoff = Backoff::new();
         loop {

@@ -12,14 +12,14 @@ fn two_blocks() -> VectorQuotient {
 }
 
 #[test]
-fn a_block_is_a_cache_line() {
+fn block_is_one_cache_line() {
     assert_eq!((size_of::<Block>(), align_of::<Block>()), (64, 64));
     let filter = VectorQuotient::with_buckets(13).unwrap();
     assert_eq!((filter.slots(13), filter.memory_bytes()), (92, 128));
 }
 
 #[test]
-fn the_shortcut_leaves_the_second_block_alone() {
+fn shortcut_leaves_second_block_alone() {
     let filter = two_blocks();
     let mut keys = (0..).filter(|key: &u64| filter.place(key).blocks == [1, 0]);
     for (more, expected) in [
@@ -37,8 +37,8 @@ fn the_shortcut_leaves_the_second_block_alone() {
 /// What an insert took for the emptier block is full when it gets there.
 #[cfg(feature = "steps")]
 #[test]
-fn an_insert_looks_into_both_blocks_before_it_refuses() {
-    let wanted = Wanted { bucket: 9, tag: 7 };
+fn insert_checks_both_blocks_before_refusing() {
+    let wanted = Query { bucket: 9, tag: 7 };
     let place = Place {
         blocks: [0, 1],
         wanted,

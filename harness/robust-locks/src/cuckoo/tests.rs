@@ -45,7 +45,7 @@ fn kill_owners() -> (u64, usize) {
             is_full(bucket)
                 && others
                     .into_iter()
-                    .all(|of| is_full(filter.geometry.other(of, bucket)))
+                    .all(|fingerprint| is_full(filter.geometry.other(fingerprint, bucket)))
         };
         let new =
             keys.find(|key| needs_moves(locate(key).first) && needs_moves(locate(key).second));
@@ -84,7 +84,7 @@ fn owner() {
 }
 
 #[test]
-fn owner_killed_before_any_store_leaves_each_key_once() {
+fn killed_owner_leaves_each_key_once() {
     let (killed, wrong) = kill_owners();
     // Two moves or more, of eight stores each.
     assert!(killed >= 16 && killed.is_multiple_of(8), "{killed}");

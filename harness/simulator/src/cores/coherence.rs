@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::caches::Cache;
 use super::regions::Regions;
-use crate::model::{MOST_CORES, Model};
+use crate::model::{MAX_CORES, Model};
 
 /// A moment or a duration, in picoseconds.
 pub(crate) type Time = u64;
@@ -358,7 +358,7 @@ impl Memory {
 }
 
 fn cores(holders: u128) -> impl Iterator<Item = usize> {
-    (0..MOST_CORES).filter(move |core| holders & 1 << core != 0)
+    (0..MAX_CORES).filter(move |core| holders & 1 << core != 0)
 }
 
 fn farthest(model: &Model, holders: u128, core: usize) -> Option<usize> {

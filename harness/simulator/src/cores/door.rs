@@ -17,7 +17,7 @@ pub type Body = Box<dyn FnOnce(&Core)>;
 
 /// A core, as the code that runs on it sees it.
 pub struct Core {
-    door: Rc<Door>,
+    door: Rc<Executor>,
     number: usize,
     /// How many operations the core has done: its code counts them here.
     pub operations: Arc<AtomicU64>,
@@ -49,7 +49,7 @@ pub enum Pause {
 
 scoped_tls::scoped_thread_local! {
     /// The machine on which the code of this thread runs.
-    static MACHINE: Rc<Door>
+    static MACHINE: Rc<Executor>
 }
 
 /// True if this thread simulates.
@@ -58,7 +58,7 @@ pub fn is_under_way() -> bool {
 }
 
 /// Calls `action` with the machine and the core that runs; returns false, at once, outside a simulation.
-fn on_core(action: impl FnOnce(&Door, usize)) -> bool {
+fn on_core(action: impl FnOnce(&Executor, usize)) -> bool {
     is_under_way() && {
         MACHINE.with(|door| door.now.get().map(|core| action(door, core)));
         true
@@ -89,7 +89,7 @@ pub fn wake(address: usize) {
 
 type Stack = Coroutine<(), (), ()>;
 
-pub(crate) struct Door {
+pub(crate) struct Executor {
     scheduler: RefCell<Scheduler>,
     /// The core that runs at the moment; none while the machine is prepared.
     now: Cell<Option<usize>>,
@@ -97,7 +97,7 @@ pub(crate) struct Door {
     yielders: Vec<Cell<*const Yielder<(), ()>>>,
 }
 
-impl Door {
+impl Executor {
     pub(crate) fn new(scheduler: Scheduler, cores: usize) -> Rc<Self> {
         Rc::new(Self {
             scheduler: RefCell::new(scheduler),
@@ -155,7 +155,7 @@ impl Door {
     }
 }
 
-impl Observer for Door {
+impl Observer for Executor {
     fn step(&self, access: Access, address: usize) {
         let Some(core) = self.now.get().filter(|_| access != Access::Other) else {
             return;

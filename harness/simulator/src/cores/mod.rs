@@ -14,7 +14,7 @@ pub use door::{Body, Core, Pause, is_under_way, park, pause, wake};
 
 use crate::model::Model;
 use coherence::Time;
-use door::Door;
+use door::Executor;
 use scheduler::Scheduler;
 
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn run<S>(
         model.name,
     );
     let scheduler = Scheduler::new(model, cores, options);
-    let door = Door::new(scheduler, cores);
+    let door = Executor::new(scheduler, cores);
     door.within(|| {
         let (shared, bodies) = prepare()?;
         ensure!(bodies.len() == cores, "each core runs one body");

@@ -15,7 +15,7 @@ use super::words::Words;
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
 /// A bucket that has a fingerprint, its word, and the slots that match.
-pub struct Found {
+pub struct Hit {
     pub bucket: usize,
     pub word: u64,
     pub matches: u64,
@@ -28,7 +28,7 @@ pub trait Lookup: 'static {
     // Always inlined: a call would return its answer through memory, which the filter's remove does
     // not.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Hit> {
         loop {
             let first = words.load(location.first);
             let second = words.load(location.second);
@@ -58,7 +58,7 @@ impl Lookup for Timestamps {
         if words.load_raw(location.first) == first && first | second <= MAX_VALUE {
             return in_either([first, second], location.fingerprint);
         }
-        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
+        contains_slow_path::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 }
 
@@ -88,12 +88,12 @@ impl Lookup for TwoRounds {
             return in_either(before, location.fingerprint)
                 | in_either(after, location.fingerprint);
         }
-        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
+        contains_slow_path::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 
     // As above.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Hit> {
         loop {
             let before = load(words, location);
             let found = found_in(location, before);
@@ -153,12 +153,12 @@ fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
 }
 
 #[inline(always)]
-fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
+fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Hit> {
     let [in_first, in_second] =
         [first, second].map(|word| Layout::matches(word, location.fingerprint));
     // Which of the two it is cannot be predicted.
     let is_first = in_first != 0;
-    let found = Found {
+    let found = Hit {
         bucket: select_unpredictable(is_first, location.first, location.second),
         word: select_unpredictable(is_first, first, second),
         matches: select_unpredictable(is_first, in_first, in_second),
@@ -169,7 +169,7 @@ fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
 /// The slow path: a lookup met an operation, or a bucket changed. Takes the location in registers:
 /// as a struct, it would be stored to memory in every lookup.
 #[cold]
-fn contains_slowly<L: Lookup, W: Words>(
+fn contains_slow_path<L: Lookup, W: Words>(
     words: &W,
     fingerprint: u64,
     first: usize,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn both_counters_must_rise_by_two_even_across_the_wrap() {
+    fn both_counters_must_rise_across_wrap() {
         let last = (1 << Layout::TIMESTAMP_BITS) - 1;
         for before in [3, last - 1, last] {
             let after = |by: u64| word((before + by) & last);

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_and_comes_out_is_counted() {
+    fn inserted_and_removed_keys_are_counted() {
         let filter = AblationControl::with_buckets(1).unwrap();
         let length = |filter: &AblationControl| filter.length.sum();
         let inserted = (0..6_u64).filter(|key| filter.insert(key)).count();

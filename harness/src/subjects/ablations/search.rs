@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn random_paths_are_longer_than_the_shortest() {
+    fn random_paths_are_longer_than_shortest() {
         let (shortest, random) = (lengths::<BreadthFirst>(), lengths::<RandomWalk>());
         let sum = |lengths: &[usize]| lengths.iter().sum::<usize>();
         assert!(sum(&random) > sum(&shortest) * 3 / 2);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_relocations_advance_counters_and_those_of_both_buckets() {
+    fn only_relocations_advance_both_counters() {
         let filter = TwoPhase::with_buckets(48).unwrap();
         let values = || -> Vec<u64> { (0..48).map(|bucket| filter.words.load(bucket)).collect() };
         let risen = |before: &[u64]| -> u64 {

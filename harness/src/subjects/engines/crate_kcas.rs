@@ -69,7 +69,7 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
             }
             let entries = array::from_fn(|entry| {
                 let (change, value) = (changes[entry], values[entry]);
-                let new = change.of(value as u64) as usize;
+                let new = change.apply(value as u64) as usize;
                 KCasWord::new(&words[change.index], value, new)
             });
             state.kcas(entries).is_ok()

@@ -35,7 +35,7 @@ impl Words for Pointers {
         for &change in changes {
             let word = &self.0[change.index];
             let value = word.read(&guard);
-            operation.compare_exchange_u64(word, value, change.of(value));
+            operation.compare_exchange_u64(word, value, change.apply(value));
         }
         operation.exec(&guard)
     }

@@ -42,7 +42,7 @@ impl Words for Locks {
             let word = &self.0[change.index];
             // Relaxed: this thread holds the lock. Release: pairs with the acquire in `lock`.
             let value = word.load(Ordering::Relaxed) & !LOCK;
-            word.store(change.of(value), Ordering::Release);
+            word.store(change.apply(value), Ordering::Release);
         }
         true
     }

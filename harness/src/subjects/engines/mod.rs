@@ -26,18 +26,18 @@ pub const MAX_ENTRIES: usize = WordArray::MAX_ENTRIES;
 /// Initial value: far from 0, as words are also reduced, and narrow enough for every engine.
 pub const START: u64 = 1 << 32;
 
-/// One entry of an operation: add `by` to the word at `index`.
+/// One entry of an operation: add `delta` to the word at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub index: usize,
     /// What is added to it; 0 only requires that the word has not changed meanwhile.
-    pub by: i64,
+    pub delta: i64,
 }
 
 impl Change {
     #[inline]
-    fn of(self, value: u64) -> u64 {
-        value.wrapping_add_signed(self.by)
+    fn apply(self, value: u64) -> u64 {
+        value.wrapping_add_signed(self.delta)
     }
 }
 
@@ -155,22 +155,22 @@ mod tests {
         for entry in ENGINES {
             for entries in 1..=MAX_ENTRIES {
                 let engine = entry.build(10, entries);
-                let changes = |by: [i64; 2]| -> Vec<Change> {
+                let changes = |delta: [i64; 2]| -> Vec<Change> {
                     let change = |entry| Change {
                         index: entry + 1,
-                        by: by[entry % 2],
+                        delta: delta[entry % 2],
                     };
                     (0..entries).map(change).collect()
                 };
                 engine.change(&changes([1, -1]));
                 engine.change(&changes([2, 0]));
                 for index in 0..10 {
-                    let by = match index {
+                    let delta = match index {
                         _ if index == 0 || index > entries => 0,
                         _ if index % 2 == 1 => 3,
                         _ => -1,
                     };
-                    let value = Some(START.wrapping_add_signed(by));
+                    let value = Some(START.wrapping_add_signed(delta));
                     assert_eq!(engine.value(index), value, "{}: {entries}", entry.name);
                 }
             }

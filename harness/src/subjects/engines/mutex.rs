@@ -40,7 +40,7 @@ impl Words for Locked {
             |()| {
                 for &change in changes {
                     let word = &self.words[change.index];
-                    word.store(change.of(word.load(Relaxed)), Relaxed);
+                    word.store(change.apply(word.load(Relaxed)), Relaxed);
                 }
             },
         );

@@ -49,7 +49,7 @@ impl<W: subjects::Words> Words for W {
             Entry {
                 index: change.index,
                 expected,
-                new: change.of(expected),
+                new: change.apply(expected),
             }
         };
         let entries: ArrayVec<_, MAX_ENTRIES> = changes.iter().map(entry).collect();

@@ -60,15 +60,15 @@ pub(super) fn counted(
     attempt: impl FnOnce(Location) -> Option<bool>,
     action: impl FnOnce(Location) -> bool,
 ) -> bool {
-    let by = move |succeeded| change.wrapping_mul(u64::from(succeeded));
-    let counted = length.count_at_once(|| attempt(location).map(by));
-    let by = counted.unwrap_or_else(|| {
+    let delta = move |succeeded| change.wrapping_mul(u64::from(succeeded));
+    let counted = length.count_at_once(|| attempt(location).map(delta));
+    let delta = counted.unwrap_or_else(|| {
         slowly(location, move |location| {
-            let counted = length.count(|| Ok::<_, UpdateError>(by(action(location))));
+            let counted = length.count(|| Ok::<_, UpdateError>(delta(action(location))));
             counted.unwrap_or_else(|error| panic!("{error}"))
         })
     });
-    by != 0
+    delta != 0
 }
 
 /// Runs an action with the id of the current thread.

@@ -17,18 +17,18 @@ use subject::layout::Layout;
 use subject::spin::{Spin, SpinLock};
 use subject::sync::AtomicU64;
 
-use super::striped::{FEWEST_STRIPES, Lookup, Striped};
+use super::striped::{Lookup, MIN_STRIPES, Striped};
 
 /// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
 /// A lookup takes the stripes of both buckets: a branch that saves the second one where the first has the key could not be
 /// predicted, and took longer if half of the keys were there. So every operation takes effect while it holds what it read.
-pub type SegmentLock<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByLock<STRIPES>>;
+pub type SegmentLock<const STRIPES: usize = MIN_STRIPES> = Striped<ByLock<STRIPES>>;
 
-pub struct ByLock<const STRIPES: usize = FEWEST_STRIPES>;
+pub struct ByLock<const STRIPES: usize = MIN_STRIPES>;
 
 impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
     const NAME: &'static str = match STRIPES {
-        FEWEST_STRIPES => "segment-lock",
+        MIN_STRIPES => "segment-lock",
         4_096 => "segment-lock-4096",
         16_384 => "segment-lock-16384",
         65_536 => "segment-lock-65536",
@@ -82,13 +82,13 @@ impl Lookup for ByTimestamps {
 ///   a move from one to the other holds the stripes of both.
 /// - **Stripes have cache lines of their own**, where MemC3 has 8,192 counters, and libcuckoo 65,536 locks,
 ///   side by side.
-pub type Optimistic<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByVersions<STRIPES>>;
+pub type Optimistic<const STRIPES: usize = MIN_STRIPES> = Striped<ByVersions<STRIPES>>;
 
-pub struct ByVersions<const STRIPES: usize = FEWEST_STRIPES>;
+pub struct ByVersions<const STRIPES: usize = MIN_STRIPES>;
 
 impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
     const NAME: &'static str = match STRIPES {
-        FEWEST_STRIPES => "optimistic",
+        MIN_STRIPES => "optimistic",
         4_096 => "optimistic-4096",
         16_384 => "optimistic-16384",
         65_536 => "optimistic-65536",

@@ -30,7 +30,7 @@ use filter::internals::length::Length;
 use filter::internals::path::Step;
 use subject::Subject;
 use subject::layout::{Layout, Table};
-use subject::spin::{Held, Spin};
+use subject::spin::{Guard, Spin};
 use subject::sync::{Backoff, name};
 
 use super::chain::{INSERTED, REMOVED, again, counted, find_chain, slowly};
@@ -38,7 +38,7 @@ use super::chain::{INSERTED, REMOVED, again, counted, find_chain, slowly};
 /// The number of stripes where the name of a subject does not say it. Fewer make threads collide (256 were one to three per
 /// cent faster on two cores of a Zen 4), and more push the table out of the nearest caches: a rival is the best of several
 /// numbers, which names end in.
-pub(super) const FEWEST_STRIPES: usize = 1 << 10;
+pub(super) const MIN_STRIPES: usize = 1 << 10;
 
 /// The locks and the lookups of a subject, in which it differs from others with the same table.
 pub trait Lookup: Sized + Send + Sync + 'static {
@@ -46,7 +46,7 @@ pub trait Lookup: Sized + Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const GUARANTEES: &'static str;
     /// Locks of a table, unless it has fewer buckets: a power of two.
-    const STRIPES: usize = FEWEST_STRIPES;
+    const STRIPES: usize = MIN_STRIPES;
     type Lock: Spin + Default + Send + Sync;
 
     /// Looks once. Returns whether the answer is certain, and whether a copy was found, which is certain anyway.
@@ -163,16 +163,16 @@ impl<L: Lookup> Striped<L> {
     }
 
     #[inline]
-    fn lock(&self, bucket: usize) -> Held<'_, L::Lock> {
-        Held::take(self.stripe(bucket))
+    fn lock(&self, bucket: usize) -> Guard<'_, L::Lock> {
+        Guard::take(self.stripe(bucket))
     }
 
     /// Takes the stripes of two buckets in ascending order, or their common stripe once.
     #[inline]
-    pub(super) fn lock_both(&self, one: usize, other: usize) -> [Option<Held<'_, L::Lock>>; 2] {
+    pub(super) fn lock_both(&self, one: usize, other: usize) -> [Option<Guard<'_, L::Lock>>; 2] {
         let (one, other) = (self.number(one), self.number(other));
-        let lower = Held::take(&*self.stripes[one.min(other)]);
-        let higher = (one != other).then(|| Held::take(&*self.stripes[one.max(other)]));
+        let lower = Guard::take(&*self.stripes[one.min(other)]);
+        let higher = (one != other).then(|| Guard::take(&*self.stripes[one.max(other)]));
         [Some(lower), higher]
     }
 

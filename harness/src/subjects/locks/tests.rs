@@ -18,7 +18,7 @@ fn keys(filter: &SegmentLock, buckets: [usize; 2]) -> impl Iterator<Item = u64> 
 
 /// The empty slot is always in the bucket that the insert does not read.
 #[test]
-fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
+fn insert_with_empty_slot_throughout_succeeds() {
     let filter = Rc::new(<SegmentLock>::with_buckets(2).unwrap());
     let mut firsts = keys(&filter, [0, 1]);
     let (leaves, refused) = (firsts.next().unwrap(), firsts.next().unwrap());

@@ -133,9 +133,9 @@ impl Sequential for VictimCuckoo {
         if matches[0] | matches[1] != 0 {
             // Which of the two it is cannot be predicted.
             let is_first = matches[0] != 0;
-            let of = |[first, second]: [u64; 2]| select_unpredictable(is_first, first, second);
+            let select = |[first, second]: [u64; 2]| select_unpredictable(is_first, first, second);
             let bucket = select_unpredictable(is_first, location.first, location.second);
-            self.write(bucket, Layout::take(of(words), of(matches)));
+            self.write(bucket, Layout::take(select(words), select(matches)));
             if let Some(victim) = self.victim {
                 self.place_again(victim);
             }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_victim_itself_can_be_removed() {
+    fn victim_can_be_removed() {
         let mut filter = VictimCuckoo::with_buckets(64).unwrap();
         let geometry = filter.table.geometry;
         let mut keys = (0_u64..).map(|key| locate(&geometry, &key));

@@ -18,11 +18,11 @@ use crate::as_me;
 /// sleeps; the other installs late, after the operation was decided and released and its result
 /// undone. When the first helper wakes, it must not take the other's installation for its own.
 #[test]
-fn an_installation_is_finished_only_as_what_it_is() {
+fn installation_is_finished_only_as_itself() {
     explore_test(2, 13_000, || {
-        begin_at_the_second_word();
+        begin_at_second_word();
         let (array, entries, own) = begun_in(2);
-        let helpers = [(); 2].map(|()| a_helper(&array, own));
+        let helpers = [(); 2].map(|()| spawn_helper(&array, own));
         assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         for helper in helpers {
@@ -41,8 +41,8 @@ fn an_installation_is_finished_only_as_what_it_is() {
 #[test]
 fn late_installation_and_reused_record() {
     explore_test(5, 55_000, || {
-        begin_at_the_second_word();
-        let (array, entries, own) = begun_with_a_word_that_differs(3);
+        begin_at_second_word();
+        let (array, entries, own) = begun_with_differing_word(3);
         let helper = spawn_with(&array, move |array| {
             array.compare_exchange(1, 9, 0).unwrap();
             confirm(array, 1, own, 0)
@@ -66,9 +66,9 @@ fn late_installation_and_reused_record() {
 #[test]
 fn thread_id_is_reused() {
     explore_test(3, 63_000, || {
-        begin_at_the_second_word();
+        begin_at_second_word();
         let (array, entries, own) = begun_in(4);
-        let helper = a_helper(&array, own);
+        let helper = spawn_helper(&array, own);
         assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         thread_id::end_of_thread();
@@ -85,7 +85,7 @@ fn thread_id_is_reused() {
 /// the result there is undone, so that the tag goes in after all. It must be out again by the time
 /// the record is used for the next operation.
 #[test]
-fn an_owner_that_comes_late() {
+fn late_owner() {
     explore_test(2, 16_000, || {
         let (array, entries, own) = begun_in(3);
         let helper = spawn_with(&array, move |array| {
@@ -104,9 +104,9 @@ fn an_owner_that_comes_late() {
 /// success. The owner learns of that when its own decision comes too late, and must find the tags
 /// that were put there meanwhile.
 #[test]
-fn an_owner_that_is_told_of_a_success() {
+fn owner_learns_of_success() {
     explore_test(3, 16_000, || {
-        let (array, entries, own) = begun_with_a_word_that_differs(2);
+        let (array, entries, own) = begun_with_differing_word(2);
         let helper = spawn_with(&array, move |array| {
             array.compare_exchange(1, 9, 0).unwrap();
             array.load_helping(0)
@@ -125,10 +125,10 @@ fn an_owner_that_is_told_of_a_success() {
 /// A tag that the owner puts into a word after a helper has decided changes nothing there, neither
 /// for a reader nor for a thread that takes it out.
 #[test]
-fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
+fn late_owner_tag_means_expected_value() {
     explore_test(4, 2_500, || {
         let (array, entries, own) = begun_in(2);
-        run_by_a_helper(&array);
+        run_by_helper(&array);
         let other = spawn_with(&array, move |array| {
             (array.load(1), array.compare_exchange(1, 0, 5))
         });
@@ -140,10 +140,10 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
 
 /// The same while a helper's installation is over the tag.
 #[test]
-fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
+fn installation_over_late_tag_means_expected_value() {
     explore_test(None, 1, || {
         let (array, entries, own) = begun_in(2);
-        run_by_a_helper(&array);
+        run_by_helper(&array);
         put(&array, own, &entries[1]);
         let late = own.owner_raw();
         let mine = as_me(|me| begin_install(words(&array), me, own, 1, late)).raw();
@@ -159,11 +159,11 @@ fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
 /// A helper that began before the decision installs over a late tag of the owner. It will put the
 /// tag back, or its own, unless the owner finishes the installation before reusing its record.
 #[test]
-fn an_installation_over_a_late_tag_of_the_owner() {
+fn installation_over_late_owner_tag() {
     explore_test(4, 2_800, || {
         let (array, entries, own) = begun_in(3);
-        run_by_a_helper(&array);
-        let helper = a_helper(&array, own);
+        run_by_helper(&array);
+        let helper = spawn_helper(&array, own);
         assert!(finish(&array, own, &entries));
         let next = array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]);
         assert_eq!(next, Ok(()));
@@ -177,7 +177,7 @@ fn an_installation_over_a_late_tag_of_the_owner() {
 /// confirmed its tag and gone on to the next word: the installation can no longer be read, and the
 /// tag is there.
 #[test]
-fn an_installation_that_cannot_be_read_any_more() {
+fn installation_no_longer_readable() {
     explore_test(4, 17_000, || {
         let (array, entries, own) = begun_in(3);
         put(&array, own, &entries[1]);
@@ -197,7 +197,7 @@ fn an_installation_that_cannot_be_read_any_more() {
 /// The same, but by the time the owner looks again another installation is in the word: one by the
 /// same thread, for another operation. It must not be taken for the first one.
 #[test]
-fn an_installation_in_the_place_of_one_that_cannot_be_read() {
+fn installation_replacing_unreadable_installation() {
     explore_test(3, 37_000, || {
         let (array, entries, own) = begun_in(3);
         put(&array, own, &entries[1]);
@@ -217,9 +217,9 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
 /// The owner of a failed operation finds an installation of another operation in one of its words, and
 /// leaves it there: its installer counts on it.
 #[test]
-fn an_installation_of_another_operation_is_left() {
+fn installation_of_other_operation_is_left() {
     explore_test(3, 2_370, || {
-        let (array, entries, own) = begun_with_a_word_that_differs(3);
+        let (array, entries, own) = begun_with_differing_word(3);
         let other = spawn_with(&array, move |array| {
             array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)])
         });
@@ -232,7 +232,7 @@ fn an_installation_of_another_operation_is_left() {
 /// Before the owner has left a word, the word is released and its former value put back, and a helper
 /// that comes late installs over that: the owner does not take it for a tag of its own in time.
 #[test]
-fn a_late_installation_over_a_value_is_put_back() {
+fn late_installation_over_value_is_undone() {
     explore_test(3, 5_500, || {
         let (array, entries, own) = begun_in(2);
         let helper = spawn_with(&array, move |array| {
@@ -255,12 +255,12 @@ fn a_late_installation_over_a_value_is_put_back() {
 /// A helper installs over an owner tag placed in time, and learns of the decision before it
 /// confirms: the word stands for the new value throughout, as the other one does.
 #[test]
-fn an_installation_over_the_tag_of_an_owner_in_time() {
+fn installation_over_timely_owner_tag() {
     explore_test(5, 12_000, || {
-        begin_at_the_second_word();
+        begin_at_second_word();
         let (array, entries, own) = begun_in(2);
         put(&array, own, &entries[1]);
-        let helper = a_helper(&array, own);
+        let helper = spawn_helper(&array, own);
         decide(words(&array), own, State::SucceededByOwner);
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
         assert!(finish(&array, own, &entries));
@@ -275,7 +275,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
 /// in `kcas/testing/tests/steps/helping.rs` goes through it. Here it can be seen that nothing is
 /// installed.)
 #[test]
-fn nothing_is_installed_for_a_decided_operation() {
+fn decided_operation_installs_nothing() {
     explore_test(4, 4_400, || {
         let (array, entries, own) = begun_in(2);
         put(&array, own, &entries[1]);
@@ -293,7 +293,7 @@ fn nothing_is_installed_for_a_decided_operation() {
 /// Helping that operation first, it reads what the operation consists of, not what its record held
 /// before.
 #[test]
-fn a_helper_that_comes_too_late_for_a_word() {
+fn helper_too_late_for_word() {
     explore_test(3, 7_800, || {
         let (array, entries, own) = begun_in(3);
         let other = spawn_with(&array, move |array| {
@@ -310,7 +310,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
     });
 }
 
-/// Like `two_writers_that_load_the_others_word`, with an operation that a
+/// Like `two_writers_loading_each_others_word`, with an operation that a
 /// helper completes, or of which the owner finds a word confirmed.
 #[test]
 fn two_writers_of_whom_one_is_helped() {
@@ -347,7 +347,7 @@ fn two_writers_of_whom_one_is_helped() {
 /// left the word out, or only looked at it, the operation could succeed after another thread changed
 /// the word and still found the operation undone: no order of the calls explains that.
 #[test]
-fn a_helper_confirms_what_is_only_compared() {
+fn helper_confirms_compare_only_entry() {
     explore_test(2, 11_000, || {
         let array = Arc::new(WordArray::new(2));
         let entries = Entries::from_iter([Entry::new(0, 0, 1), Entry::new(1, 0, 0)]);
@@ -368,7 +368,7 @@ fn a_helper_confirms_what_is_only_compared() {
 /// not yet released: the word stands for its new value, which is the one expected, and does not
 /// differ.
 #[test]
-fn a_decided_operation_in_the_way_of_a_helper() {
+fn decided_operation_met_by_helper() {
     explore_test(3, 2_300, || {
         let array = Arc::new(WordArray::new(3));
         let entries = Entries::from_iter([Entry::new(1, 0, 1), Entry::new(2, 0, 1)]);
@@ -389,7 +389,7 @@ fn a_decided_operation_in_the_way_of_a_helper() {
 /// A decided operation waits for nobody: its late owner, or a late helper, finds another operation in
 /// its second word, whose thread has stopped, and leaves it as it is.
 #[test]
-fn a_decided_operation_helps_no_other() {
+fn decided_operation_helps_no_other() {
     for (owner_is_late, at_least) in [(true, 1), (false, 45_000)] {
         explore_test(3, at_least, move || {
             let (array, entries, own) = begun_in(3);
@@ -399,7 +399,7 @@ fn a_decided_operation_helps_no_other() {
                 spawn_with(&array, |array| array.load_helping(0))
             });
             if owner_is_late {
-                run_by_a_helper(&array);
+                run_by_helper(&array);
             } else {
                 finish();
                 assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
@@ -424,7 +424,7 @@ fn a_decided_operation_helps_no_other() {
 /// A helper has stopped after putting an installation over a value, for an operation that has
 /// succeeded: readers do not wait for it.
 #[test]
-fn a_reader_passes_a_late_installation() {
+fn reader_passes_late_installation() {
     explore_test(2, 1, || {
         let (array, entries, own) = begun_in(2);
         assert!(finish(&array, own, &entries));
@@ -439,7 +439,7 @@ fn a_reader_passes_a_late_installation() {
 }
 
 /// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first before.
-fn begin_at_the_second_word() {
+fn begin_at_second_word() {
     check(Checks::AnyOrder);
 }
 
@@ -469,7 +469,7 @@ fn begun_in(words: usize) -> (Arc<WordArray>, Entries, KcasTag) {
 
 /// The same, but word 1 is 9 instead of 0, so the operation fails unless a thread sets it to 0 in
 /// time.
-fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Entries, KcasTag) {
+fn begun_with_differing_word(words: usize) -> (Arc<WordArray>, Entries, KcasTag) {
     let array = WordArray::new(words);
     array.compare_exchange(1, 0, 9).unwrap();
     begun_on(array)
@@ -491,12 +491,12 @@ fn put(array: &WordArray, own: KcasTag, entry: &Entry) {
 /// Helps the operation whose tag is in the first word to completion, and undoes its result in the
 /// second: its owner does not know of that yet. (Any thread can do this. This one has a record of
 /// its own for installations.)
-fn run_by_a_helper(array: &WordArray) {
+fn run_by_helper(array: &WordArray) {
     assert_eq!(array.load_helping(0), 1);
     assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
 }
 
 /// Starts a helper that puts an installation into the second word.
-fn a_helper(array: &Arc<WordArray>, own: KcasTag) -> JoinHandle<Installed> {
+fn spawn_helper(array: &Arc<WordArray>, own: KcasTag) -> JoinHandle<Installed> {
     spawn_with(array, move |array| confirm(array, 1, own, 0))
 }

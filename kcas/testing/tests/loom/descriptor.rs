@@ -20,7 +20,7 @@ const ANY: &[AtomicU64] = &[];
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
 /// operation differs, so that none can pass for the first one's.
 #[test]
-fn an_operation_is_read_whole_or_not_at_all() {
+fn operation_is_read_whole_or_not() {
     let operation = Entry::new(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
         |tag| Some(read_kcas(ANY, tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
@@ -42,7 +42,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
 
 /// The same for an installation.
 #[test]
-fn an_installation_is_read_whole_or_not_at_all() {
+fn installation_is_read_whole_or_not() {
     explore_test(None, 1_900, || {
         let target = begun(&[Entry::new(0, 1, 2)]);
         let tag = as_me(|me| begin_install(ANY, me, target, 0, 1));
@@ -57,7 +57,7 @@ fn an_installation_is_read_whole_or_not_at_all() {
 /// A thread that finds an operation over finds its tag gone from the word, at the first look. (With
 /// a relaxed load: loom does not let a `SeqCst` one return an older value.)
 #[test]
-fn an_operation_that_is_over_has_left_its_words() {
+fn finished_operation_has_left_its_words() {
     explore_test(4, 950, || {
         let array = Arc::new(WordArray::new(2));
         let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
@@ -65,8 +65,8 @@ fn an_operation_that_is_over_has_left_its_words() {
         let tag = own.tag;
         let reader = spawn_with(&array, move |array| {
             let over = state(ANY, tag).is_none();
-            let there = words(array)[0].load(Ordering::Relaxed) == tag.owner_raw();
-            assert!(!(over && there), "an operation that is over owns a word");
+            let held = words(array)[0].load(Ordering::Relaxed) == tag.owner_raw();
+            assert!(!(over && held), "an operation that is over owns a word");
         });
         as_me(|me| {
             place(words(&array), me, own, &entries[0]);
@@ -79,7 +79,7 @@ fn an_operation_that_is_over_has_left_its_words() {
 
 /// The same for an installation.
 #[test]
-fn an_installation_that_is_over_has_left_its_word() {
+fn finished_installation_has_left_its_word() {
     explore_test(4, 3_600, || {
         let array = Arc::new(WordArray::new(1));
         let target = begun(&[Entry::new(0, 0, 1)]);
@@ -89,8 +89,8 @@ fn an_installation_that_is_over_has_left_its_word() {
         };
         let reader = spawn_with(&array, move |array| {
             let over = read_install(ANY, tag).is_none();
-            let there = words(array)[0].load(Ordering::Relaxed) == tag.raw();
-            assert!(!(over && there), "an installation that is over is there");
+            let held = words(array)[0].load(Ordering::Relaxed) == tag.raw();
+            assert!(!(over && held), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
@@ -103,7 +103,7 @@ fn an_installation_that_is_over_has_left_its_word() {
 /// it continues the sequence numbers where the first one left off. If they started afresh, two
 /// operations or two installations would get the same tag.
 #[test]
-fn an_id_changes_hands_with_what_is_kept_under_it() {
+fn id_handover_includes_its_data() {
     explore_test(4, 10_000, || {
         let begin = || {
             let entry = Entry::new(0, 0, 1);
@@ -144,7 +144,7 @@ fn id_for_one_call_changes_hands() {
 /// All ids are held when one is given back: a thread that is promised an id finds it at once,
 /// rather than searching for a bit that it cannot see yet.
 #[test]
-fn a_promised_id_is_found() {
+fn promised_id_is_found() {
     explore_test(None, 10, || {
         let held = (1..MAX_THREADS).map(|_| SpareId::claim().unwrap());
         let mut held: Vec<_> = held.collect();

@@ -139,7 +139,7 @@ fn compare_only_entries() {
 /// write: the reader sees it. (A reader does not help. So comparing a word again just before the
 /// decision is not enough: the word must be held until then.)
 #[test]
-fn a_comparison_and_a_writer_that_reads() {
+fn compare_only_entry_and_reading_writer() {
     explore_test(3, 11_100, || {
         let words = array(&[0, 0]);
         let other = spawn_with(&words, move |words| {
@@ -158,7 +158,7 @@ fn a_comparison_and_a_writer_that_reads() {
 /// for the owner of the first word, which is the helper itself. (Found by the model: both
 /// operations helped each other forever.)
 #[test]
-fn helping_a_decided_operation() {
+fn helping_decided_operation() {
     explore_test(3, 13_000, || {
         let words = array(&[0, 0]);
         let other = spawn_with(&words, move |words| {
@@ -173,7 +173,7 @@ fn helping_a_decided_operation() {
 /// A reader, and an owner that goes on to its next operation, which fails: the reader gets what
 /// some word held, never what the next operation merely expected or what another word holds.
 #[test]
-fn reader_of_a_record_in_use_again() {
+fn reader_of_reused_record() {
     explore_test(4, 29_000, || {
         let words = array(&[0, 5]);
         let owner = spawn_with(&words, move |words| {
@@ -193,7 +193,7 @@ fn reader_of_a_record_in_use_again() {
 /// A reader, and an owner that goes on to an operation in which the word comes first instead of
 /// second: the reader does not get the value of the word now in its former place.
 #[test]
-fn reader_of_a_record_in_use_for_other_words() {
+fn reader_of_record_reused_for_other_words() {
     explore_test(4, 12_000, || {
         let words = array(&[1, 5, 2]);
         let owner = spawn_with(&words, move |words| {
@@ -211,7 +211,7 @@ fn reader_of_a_record_in_use_for_other_words() {
 /// A helper of an operation whose owner goes on to an operation on a larger array: the helper must
 /// not take the new indices for indices of its own array.
 #[test]
-fn helper_of_a_record_in_use_for_another_array() {
+fn helper_of_record_reused_for_other_array() {
     explore_test(2, 23_000, || {
         let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
         let helper = spawn_with(&small, move |small| small.compare_exchange(0, 0, 7));
@@ -257,7 +257,7 @@ fn single_exchanges_in_order() {
 /// it (store buffering). The words are written once before, since loom knows no order among the
 /// initial values of words.
 #[test]
-fn two_writers_that_load_the_others_word() {
+fn two_writers_loading_each_others_word() {
     for whole in [false, true] {
         explore_test(4, 10, move || {
             let words = array(&[1, 1, 1]);
@@ -281,7 +281,7 @@ fn two_writers_that_load_the_others_word() {
 /// write may come before the first load. (Loom by itself explores only one execution here, in which
 /// it does not: with loom's atomics used directly in `sync`, this test fails.)
 #[test]
-fn a_writer_that_loads_first_hides_no_execution() {
+fn writer_loading_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));

@@ -93,7 +93,7 @@ fn check(
 /// The owner is killed anywhere in its operation, while a helper that meets it may have stopped anywhere. The heir takes over, and
 /// reuses the record for an operation on one of the same words: the helper may wake only then.
 #[test]
-fn an_owner_is_killed_at_each_access() {
+fn owner_killed_at_each_access() {
     killed_at_each_access(2, 20, |kill| {
         let words = Arc::new(mortal(3));
         let helper = spawn_with(&words, |words| words.compare_exchange(0, 0, 7).is_ok());
@@ -112,7 +112,7 @@ fn an_owner_is_killed_at_each_access() {
 
 /// The same with a reader instead of a helper.
 #[test]
-fn an_owner_that_is_read_is_killed_at_each_access() {
+fn owner_killed_while_read() {
     killed_at_each_access(2, 66, |kill| {
         let words = Arc::new(mortal(3));
         let reader = spawn_with(&words, |words| words.load(1));
@@ -132,7 +132,7 @@ fn an_owner_that_is_read_is_killed_at_each_access() {
 
 /// The heir is also killed, anywhere in what it does.
 #[test]
-fn an_heir_is_killed_at_each_access() {
+fn heir_killed_at_each_access() {
     for access in [10, 11, 12, 13] {
         killed_at_each_access(1, 45, move |kill| {
             let words = Arc::new(mortal(3));
@@ -155,7 +155,7 @@ fn an_heir_is_killed_at_each_access() {
 /// A helper is killed anywhere, also within an installation. Its heir ends that, even if the owner of the operation has gone on to
 /// another one, and reuses the record.
 #[test]
-fn a_helper_is_killed_at_each_access() {
+fn helper_killed_at_each_access() {
     killed_at_each_access(2, 700, |kill| {
         let words = Arc::new(mortal(3));
         let owner = spawn_with(&words, |words| {

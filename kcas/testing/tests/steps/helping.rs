@@ -13,7 +13,7 @@ use crate::stalls::{KCAS, WORDS, contents, operations, run_on};
 
 /// An operation is never taken for the value that it stands for, at whichever step its thread stops.
 #[test]
-fn exchange_raw_gives_up_on_an_operation() {
+fn exchange_raw_gives_up_on_operation() {
     let mut met = 0;
     for step in 0.. {
         let words = Arc::new(WordArray::new(2));
@@ -49,11 +49,11 @@ fn in_turns<R: Send + 'static>(action: impl FnOnce() -> R + Send + 'static) -> F
 /// forever.
 #[test]
 fn two_helpers_in_any_rhythm() {
-    const LONGEST: u64 = 5;
+    const MAX_TURNS: u64 = 5;
     const ROUNDS: u32 = 20;
     let mut rhythms = 0;
-    for (lead, turns) in (0..=LONGEST).flat_map(|lead| {
-        (1..=LONGEST).flat_map(move |one| (1..=LONGEST).map(move |other| (lead, [one, other])))
+    for (lead, turns) in (0..=MAX_TURNS).flat_map(|lead| {
+        (1..=MAX_TURNS).flat_map(move |one| (1..=MAX_TURNS).map(move |other| (lead, [one, other])))
     }) {
         let words = Arc::new(WordArray::new(2));
         let owner = {
@@ -132,7 +132,7 @@ fn failed_operation_leaves_no_tag_behind() {
 
 /// Readers that help leave nothing of an operation, and make it succeed if it can.
 #[test]
-fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
+fn operation_stopped_anywhere_is_helped_to_end() {
     let mut helped = 0;
     for operation in operations() {
         for step in 0.. {
@@ -160,7 +160,7 @@ fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
 /// A thread is stopped while it makes words, and changes them with older ones and a side word; others do
 /// the same, and make more.
 #[test]
-fn a_thread_stopped_while_the_array_grows() {
+fn thread_stopped_during_array_growth() {
     const ROUNDS: u64 = 3;
     fn indices(words: &WordArray<Pieces>) -> [usize; 4] {
         [1, 9, 19, words.side(0)]

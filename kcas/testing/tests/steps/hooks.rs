@@ -110,7 +110,7 @@ fn undisturbed_operations_cost_2k_plus_1_exchanges() {
 }
 
 #[test]
-fn what_a_hook_does_is_no_step() {
+fn hook_accesses_are_not_steps() {
     let words = Rc::new(WordArray::new(1));
     let inside = Rc::clone(&words);
     let hook = move |step| {

@@ -54,17 +54,19 @@ impl Operation {
                 }
                 return added;
             }
-            Kcas(indices) => indices.iter().map(|&of| Entry::new(of, 0, 1)).collect(),
+            Kcas(indices) => indices.iter().map(|&word| Entry::new(word, 0, 1)).collect(),
             Mismatch(indices, at) => (indices.iter())
-                .map(|of| (*of, 9 * u64::from(of == at)))
-                .map(|(of, expected)| Entry::new(of, expected, expected + 1))
+                .map(|word| (*word, 9 * u64::from(word == at)))
+                .map(|(word, expected)| Entry::new(word, expected, expected + 1))
                 .collect(),
             Condition(indices) => (indices.iter().enumerate())
                 .map(|(at, &index)| Entry::new(index, 0, u64::from(at == 0)))
                 .collect(),
         };
         match words.kcas(&entries) {
-            Ok(()) => (entries.iter()).for_each(|of| added[of.index] = of.new - of.expected),
+            Ok(()) => {
+                (entries.iter()).for_each(|entry| added[entry.index] = entry.new - entry.expected)
+            }
             Err(error) => assert!(matches!(error, Error::Mismatch { .. })),
         }
         added

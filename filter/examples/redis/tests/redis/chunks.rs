@@ -43,7 +43,7 @@ fn large(server: &Server) -> Vec<Chunk> {
 
 /// The key stays the same while it is loaded, and with it the time that it has to live.
 #[test]
-fn a_dump_loads() {
+fn dump_can_be_loaded() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     let chunks = large(&server);
@@ -62,7 +62,7 @@ fn a_dump_loads() {
 
 /// What has arrived survives a restart and goes to replicas; the rest is loaded afterwards.
 #[test]
-fn loading_goes_on_after_a_restart() {
+fn loading_continues_after_restart() {
     let mut server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
     let chunks = large(&server);
     let c = &mut server.connect();
@@ -117,7 +117,7 @@ fn foreign_and_mixed_chunks_are_refused() {
 
 /// What has arrived is in one piece, which is full before the last chunk: it would take 16 MiB more, or 32 elsewhere.
 #[test]
-fn a_chunk_that_there_is_no_memory_for_is_refused() {
+fn chunk_without_memory_is_refused() {
     let [server, other] = [(); 2].map(|()| Server::start(&[]));
     let (c, of) = (&mut server.connect(), &mut other.connect());
     line(c, "CF.RESERVE f 12000000");

@@ -129,7 +129,7 @@ fn errors() {
 /// Every command of the module is a row of the README's table, and every row that does not say "not
 /// there" is a command.
 #[test]
-fn the_table_lists_the_commands() {
+fn readme_table_lists_all_commands() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     let words = ["LIST", "FILTERBY", "MODULE", "cuckoo"];
@@ -145,7 +145,7 @@ fn the_table_lists_the_commands() {
 }
 
 #[test]
-fn the_server_knows_keys_and_what_is_done_with_them() {
+fn command_key_flags_are_registered() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     for (command, wanted) in [

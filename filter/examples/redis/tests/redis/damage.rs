@@ -47,7 +47,7 @@ fn exercise(c: &mut Connection, key: &str) {
 }
 
 #[test]
-fn the_server_survives_damage() {
+fn server_survives_damaged_dumps() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     let random = &mut SmallRng::seed_from_u64(3);

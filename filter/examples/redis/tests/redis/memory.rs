@@ -136,7 +136,7 @@ fn payload_or_copy_beyond_maxmemory_is_refused() {
 
 #[test]
 fn filter_bytes_bound_each_filter() {
-    const MOST: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let server = Server::start(&["max-filter-bytes", "1048576"]);
     let c = &mut server.connect();
     let most = possible(c, "f", 1_000_000);
@@ -145,7 +145,7 @@ fn filter_bytes_bound_each_filter() {
         let refused = fill(c, key);
         assert!(refused.contains("max-filter-bytes leaves"), "{refused}");
         let size = size(c, key);
-        assert!((MOST * 3 / 4..=MOST).contains(&size), "{size}");
+        assert!((MAX_BYTES * 3 / 4..=MAX_BYTES).contains(&size), "{size}");
         // One of such a size may be loaded.
         let chunk = dump(c, key).remove(0);
         load(c, &format!("{key}2"), &chunk).expect("it fits");

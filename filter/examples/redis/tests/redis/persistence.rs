@@ -20,7 +20,7 @@ pub(crate) fn fill(c: &mut Connection) -> [&'static str; 5] {
 }
 
 #[test]
-fn copies_dumps_and_reloads_are_the_same() {
+fn copies_dumps_and_reloads_are_equal() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     // The number of items deleted is no part of a digest.
@@ -54,7 +54,7 @@ fn copies_dumps_and_reloads_are_the_same() {
 /// only read is not written: a child that saves shares the table with the server, and nobody else needs memory
 /// for it either.
 #[test]
-fn reserving_and_saving_take_no_memory_for_the_table() {
+fn reserving_and_saving_copy_no_table() {
     let server = Server::start(&["--rdbcompression", "no"]);
     let c = &mut server.connect();
     let before = server.info("used_memory_rss");
@@ -82,7 +82,7 @@ fn reserving_and_saving_take_no_memory_for_the_table() {
 }
 
 #[test]
-fn a_child_that_saves_writes_no_page_of_a_small_filter() {
+fn saving_child_writes_no_page_of_small_filter() {
     for preamble in ["yes", "no"] {
         let server = Server::start(&["--aof-use-rdb-preamble", preamble]);
         let c = &mut server.connect();
@@ -99,7 +99,7 @@ fn a_child_that_saves_writes_no_page_of_a_small_filter() {
 }
 
 #[test]
-fn memory_is_reported_and_large_keys_are_freed_in_the_background() {
+fn large_keys_are_reported_and_freed_lazily() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     let before = server.info("used_memory");

@@ -8,7 +8,7 @@ use crate::server::{Server, ask};
 
 /// Changes come between any two steps, also after a round that had none to apply.
 #[test]
-fn the_recipe_brings_all_changes() {
+fn migration_recipe_brings_all_changes() {
     let readme = include_str!("../../README.md");
     let blocks: Vec<&str> = readme.split("   ```").collect();
     let block = |says| blocks.iter().find(|block| block.contains(says)).unwrap();

@@ -45,7 +45,7 @@ pub(crate) fn replicated(c: &mut Connection, of: &mut Connection, when: &str) {
 /// Synchronizations find the filter at several stages of its growth; what comes next goes to the same
 /// places on both.
 #[test]
-fn a_replica_has_the_same_filter() {
+fn replica_has_same_filter() {
     let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
     let replica = Server::start(&[]);
     let (c, of) = (&mut master.connect(), &mut replica.connect());
@@ -68,7 +68,7 @@ fn a_replica_has_the_same_filter() {
 /// Copies of an item fill both of its buckets, which are also those of another one: the hashes agree in the 23 bits
 /// that choose both in 2^17 buckets. The replica replies no error, which it would report.
 #[test]
-fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
+fn refused_item_is_error_only_at_sender() {
     let (filter, mut seen) = (GrowingCuckooFilter::new(), HashMap::new());
     let pair = (0..).find_map(|new: u64| {
         let hash = filter.hash_one(new.to_string().as_bytes());

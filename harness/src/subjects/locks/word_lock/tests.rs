@@ -27,7 +27,7 @@ fn two_buckets(words: [u64; 2]) -> (WordLock, u64) {
 }
 
 #[test]
-fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_full() {
+fn insert_prefers_emptier_bucket_above_half_load() {
     let chosen = |first, second| {
         let (filter, key) = two_buckets([first, second]);
         let location = filter.table.locate(&key);
@@ -58,7 +58,7 @@ mod while_a_chain_moves {
     const BUCKETS: usize = 64;
 
     /// Returns a filter, a new key, and the path of three buckets or more that makes room for it.
-    fn with_a_long_chain() -> (WordLock, u64, Chain) {
+    fn with_long_chain() -> (WordLock, u64, Chain) {
         let filter = WordLock::with_buckets(BUCKETS).unwrap();
         for key in 0_u64.. {
             let location = filter.table.locate(&key);
@@ -75,8 +75,8 @@ mod while_a_chain_moves {
 
     /// Each key is looked up before every step of an insert; the new one is found after its path.
     #[test]
-    fn no_key_is_missed_at_any_step_of_a_chain() {
-        let (filter, new, chain) = with_a_long_chain();
+    fn chain_stopped_anywhere_hides_no_key() {
+        let (filter, new, chain) = with_long_chain();
         let filter = Rc::new(filter);
         let (waits, finds) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let (other, waiting, finding) = (Rc::clone(&filter), Rc::clone(&waits), Rc::clone(&finds));
@@ -116,7 +116,7 @@ mod while_a_chain_moves {
     }
 
     #[test]
-    fn lookups_and_removes_wait_for_a_locked_bucket() {
+    fn lookups_and_removes_wait_for_locked_bucket() {
         for bucket in [0, 1] {
             let contains = |filter: &WordLock, key| filter.contains(&key);
             assert!(!waits_for(bucket, false, contains).0);
@@ -129,7 +129,7 @@ mod while_a_chain_moves {
 
     /// A path whose root has changed, and the fingerprint between its second and third bucket.
     fn failing_chain() -> (WordLock, Chain, Location) {
-        let (filter, _, mut chain) = with_a_long_chain();
+        let (filter, _, mut chain) = with_long_chain();
         chain[0].word = Layout::advance(chain[0].word);
         let moving = Location {
             fingerprint: Layout::fingerprint(chain[1].word, chain[1].slot),
@@ -146,7 +146,7 @@ mod while_a_chain_moves {
     /// that one has lost it, and the first one again after the path has failed and everything
     /// is as it was.
     #[test]
-    fn a_lookup_is_not_fooled_by_a_chain_that_fails() {
+    fn lookup_is_not_misled_by_failed_chain() {
         let (filter, chain, moving) = failing_chain();
         let filter = Arc::new(filter);
         let other = Arc::clone(&filter);
