@@ -65,7 +65,7 @@ impl Operation {
         };
         match words.kcas(&entries) {
             Ok(()) => {
-                (entries.iter()).for_each(|entry| added[entry.index] = entry.new - entry.expected)
+                (entries.iter()).for_each(|entry| added[entry.index] = entry.new - entry.expected);
             }
             Err(error) => assert!(matches!(error, Error::Mismatch { .. })),
         }
