@@ -21,7 +21,7 @@ fn failed_rival_of_study_leaves_other_samples() {
     let options = "--keys 1000 --absent 1000 --rounds 1 --builds build";
     let line = format!("space memory --subjects lock-free,blocked-bloom {options}");
     place.ends(1, &line).notes(&[
-        "blocked-bloom: a measuring process ended early",
+        "blocked-bloom: a measuring process failed",
         "failed measurements: 1",
     ]);
     let csv = place.text("results/memory.csv");
@@ -31,6 +31,6 @@ fn failed_rival_of_study_leaves_other_samples() {
     let line = format!("space memory --subjects blocked-bloom,lock-free {options}");
     let ended = place
         .ends(1, &line)
-        .notes(&["blocked-bloom: a measuring process ended early"]);
+        .notes(&["blocked-bloom: a measuring process failed"]);
     assert!(!ended.stderr.contains("failed measurements"), "{ended:?}");
 }
