@@ -187,9 +187,10 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
     /// bucket that others keep before the call gets there. Address space for all buckets is reserved from
     /// the start, and the call fails if the system refuses it.
     ///
-    /// Progress: lock-free, apart from the allocator and what a thread's first call [may lock](crate#guarantees); it
-    /// ends after a limited number of steps for each bucket, however much others insert and remove, unless they take
-    /// copies as well, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
+    /// Progress: lock-free, apart from the allocator and what a thread's first operation under an id [may
+    /// lock](crate#guarantees); it ends after a limited number of steps for each bucket, however much others insert and remove,
+    /// unless they take copies as well, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No
+    /// linearization point: each class has its own.
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads

@@ -2,7 +2,7 @@
 
 use crate::update_error::UpdateError;
 
-/// Why a key was not inserted. The contents are unchanged, although a growing filter may have grown.
+/// Why a key was not inserted. Except after `Damaged`, the contents are unchanged, although a growing filter may have grown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {

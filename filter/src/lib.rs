@@ -26,7 +26,7 @@
 //! | [`GrowingCuckooFilter`] | you do not: it grows in place and blocks no thread |
 //! | [`ExpiringCuckooFilter`] | keys should disappear some time after their last insert |
 //! | [`DynCuckooFilter`] | you want the smallest layout for an error rate that is chosen at run time |
-//! | `SharedCuckooFilter` (feature `shared`, Linux) | several processes share one set |
+//! | `SharedCuckooFilter` (feature `shared`, 64-bit Linux) | several processes share one set |
 //!
 //! All of them implement [`Filter`], for generic code and `Box<dyn Filter>`.
 //!
@@ -50,7 +50,8 @@
 //!
 //! # Limits
 //!
-//! - Remove only keys that you inserted, once per successful insert. Any other remove can delete another key.
+//! - Remove only keys that you inserted, once for each insert that returned `Ok(())` or `Ok(true)`. From an expiring filter,
+//!   which keeps one copy, remove a key once. Any other remove can delete another key.
 //! - A fixed-size filter that is full refuses inserts. It refuses a ninth copy of any key.
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.
@@ -83,7 +84,7 @@
 //! - [`save`]: what a save contains, hashers, the file format
 //! - [`how_it_works`]: the protocol, why it is lock-free, how it is checked
 //! - [`glossary`]: the words of this project
-//! - `shared` (feature `shared`, Linux): filters in files that processes share
+//! - `shared` (feature `shared`, 64-bit Linux): filters in files that processes share
 //!
 //! The design follows *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with another
 //! lookup and another way to shift keys.

@@ -49,7 +49,7 @@ pub const fn max_threads() -> usize {
 }
 
 /// Reserves an id for the current thread until it ends, unless it has one. No later call of the thread then returns
-/// `TooManyThreads`.
+/// `TooManyThreads`, except of a filter in a shared file.
 ///
 /// Progress: lock-free, apart from [the locks of other libraries](crate#guarantees). A thread that is being torn down
 /// (its thread-locals are gone) does not keep the id. With glibc, a thread whose first such call comes from a destructor of a

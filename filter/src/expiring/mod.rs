@@ -147,9 +147,9 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     /// advance at once sweep the same run of buckets, and get in each other's way.) It allocates only
     /// where a remove [does](crate#guarantees).
     ///
-    /// Progress: lock-free, apart from the allocator and what a thread's first call [may lock](crate#guarantees).
-    /// Linearization point of the period: an exchange of the clock. Inserts that begin after it have the new
-    /// age; one that is under way may have the old one. Each key is forgotten later in the call, by an exchange of its
+    /// Progress: lock-free, apart from the allocator and what a thread's first operation under an id [may
+    /// lock](crate#guarantees). Linearization point of the period: an exchange of the clock. Inserts that begin after it have
+    /// the new age; one that is under way may have the old one. Each key is forgotten later in the call, by an exchange of its
     /// bucket, which another thread may make.
     ///
     /// # Errors

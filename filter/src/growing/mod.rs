@@ -113,9 +113,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
     /// Time and memory: as described there, plus the words of the copy once more. Progress: lock-free, apart from the
-    /// allocator and what a thread's first call [may lock](crate#guarantees). (The call starts again if the
-    /// table grows by an eighth before the copy begins, or begins another round, and tries again to [turn a
-    /// timestamp over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
+    /// allocator and what a thread's first operation under an id [may lock](crate#guarantees). (The call starts again if
+    /// the table grows by an eighth before the copy begins, or begins another round, and tries again to [turn a timestamp
+    /// over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
     ///
     /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
     /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
