@@ -125,7 +125,11 @@ while IFS=: read -r page link; do
     link=${link:2:-1}
     file=$(dirname "$page")/${link%%#*}
     case $page in
-        */src/*) file=$(git ls-files "${page%%/src/*}/src" | grep -E '\.(rs|md)$') ;;
+        */src/*)
+            crate=${page%%/src/*}
+            [[ $link != kcas::* ]] || crate=kcas
+            file=$(git ls-files "$crate/src" | grep -E '\.(rs|md)$')
+            ;;
         *) [ -n "${link%%#*}" ] || file=$page ;;
     esac
     # shellcheck disable=SC2086 # The names of files have no spaces.
