@@ -17,9 +17,9 @@
 //! # Guarantees
 //!
 //! - **Linearizable** across words and arrays: each operation succeeds or fails at one instant.
-//! - **Lock-free**: each retry is caused by another operation that completed, even if it only found that a word differs.
-//!   A suspended thread blocks no other thread, unless it was inside the allocator or, on glibc, inside the dynamic
-//!   linker. Only a thread's first operation under an id uses these.
+//! - **Lock-free**: each retry is caused by another operation that completed, by success or by failure. A suspended thread
+//!   blocks no other thread, unless it was inside the allocator or, on glibc, inside the dynamic linker. Only a thread's
+//!   first operation under an id uses these.
 //! - **Loads** never write. A load is a single load if no operation is in progress on its word.
 //! - **Nothing is allocated per operation.** Descriptors are reused: 8 KiB for every 32 ids ever held at the same time.
 //! - **No `unsafe`**, except in the crates behind the optional features `huge-pages` and `shared`.
