@@ -195,7 +195,7 @@ class CuckooFilter:
     def recount(self) -> int:
         """Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
 
-        Each thread that was killed in a call may have made len wrong by one, in clear by four. It is exact if no other thread
+        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other thread
         changes the filter during the call.
         """
 
