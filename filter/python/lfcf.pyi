@@ -62,8 +62,8 @@ class CuckooFilter:
     unsigned 64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast
     to "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are one
     key: a TypeError here. If a key is not of these types, no call of the batch is made. A batch is many calls, not one:
-    Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that failed
-    may have been inserted or removed, too.
+    Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that
+    failed may have been inserted or removed, too.
 
     Files: save and load, from any language. Filters can be pickled and copied. A copy of a growing filter has the default
     reserved_bytes; a copy of a shared filter is another handle of the file that has its path then.
@@ -130,7 +130,10 @@ class CuckooFilter:
         """The hash of a key, for the batches that take hashes."""
 
     def insert(self, key: _Key) -> None:
-        """Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full, and the other errors of the class."""
+        """Adds a copy of the key; in a filter that forgets, adds or renews it.
+
+        Raises Full, and the other errors of the class.
+        """
 
     def insert_if_absent(self, key: _Key) -> bool:
         """Adds the key unless it is there (a filter that forgets does not renew it then). Raises Full.
@@ -195,8 +198,8 @@ class CuckooFilter:
     def recount(self) -> int:
         """Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
 
-        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other thread
-        changes the filter during the call.
+        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
+        thread changes the filter during the call.
         """
 
     def clear(self) -> None:

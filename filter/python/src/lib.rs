@@ -210,8 +210,8 @@ fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>>
 /// unsigned 64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast
 /// to "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are one
 /// key: a TypeError here. If a key is not of these types, no call of the batch is made. A batch is many calls, not one:
-/// Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that failed
-/// may have been inserted or removed, too.
+/// Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that
+/// failed may have been inserted or removed, too.
 ///
 /// Files: save and load, from any language. Filters can be pickled and copied. A copy of a growing filter has the default
 /// reserved_bytes; a copy of a shared filter is another handle of the file that has its path then.
@@ -345,7 +345,9 @@ impl CuckooFilter {
         key.0
     }
 
-    /// Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full, and the other errors of the class.
+    /// Adds a copy of the key; in a filter that forgets, adds or renews it.
+    ///
+    /// Raises Full, and the other errors of the class.
     fn insert(&self, key: Key) -> PyResult<()> {
         self.filter()?.insert_hash(key.0).map_err(raised)
     }
@@ -481,8 +483,8 @@ impl CuckooFilter {
 
     /// Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
     ///
-    /// Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other thread
-    /// changes the filter during the call.
+    /// Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
+    /// thread changes the filter during the call.
     fn recount(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| self.0.recount()).map_err(raised)
     }
