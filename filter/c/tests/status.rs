@@ -1,6 +1,6 @@
 //! Which error has which status and text, where no program in C can cause it.
 
-use filter::{ExpiringCuckooFilter, Filter};
+use filter::ExpiringCuckooFilter;
 use lfcf::any::AnyFilter;
 use lfcf::texts::C;
 use lfcf::{LfcfStatus, status_of};
