@@ -39,7 +39,7 @@ fn error(error: impl Error + 'static) -> RedisError {
 
 /// Returns the texts of an error and of its causes.
 pub(crate) fn text_of(error: &(dyn Error + 'static)) -> String {
-    let errors = iter::successors(Some(error), |error| error.source());
+    let errors = iter::successors(Some(error), |&error| error.source());
     let texts: Vec<_> = errors.map(text_of_one).collect();
     texts.join(": ")
 }
@@ -187,7 +187,7 @@ pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisR
                 excess.text
             )))
         }
-        (Err(failed), _) => Err(error(failed)),
+        (Err(failed), _) => Err(error(failed.clone())),
     }
 }
 
