@@ -131,7 +131,7 @@ fn update_batch(
     hashes: Hashes<'_>,
     call: Many,
 ) -> Answers {
-    let hashes = HashArray::of(keys, hashes)?;
+    let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
     register_thread()?;
     batch(py, filter, &hashes, call)
 }
@@ -142,7 +142,7 @@ fn contains_batch(
     keys: Keys<'_>,
     hashes: Hashes<'_>,
 ) -> Answers {
-    let hashes = HashArray::of(keys, hashes)?;
+    let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
     batch(py, filter, &hashes, |filter, hashes, answers| {
         let mut found = filled(false, hashes.len())?;
         filter.contains_hash_batch(hashes, &mut found);
@@ -642,7 +642,7 @@ enum HashArray {
 }
 
 impl HashArray {
-    fn of(keys: Keys<'_>, hashes: Hashes<'_>) -> PyResult<HashArray> {
+    fn of_keys_or_hashes(keys: Keys<'_>, hashes: Hashes<'_>) -> PyResult<HashArray> {
         match (keys, hashes) {
             (Some(keys), None) => HashArray::of_keys(&keys),
             (None, Some(hashes)) => HashArray::copied(&hashes),
