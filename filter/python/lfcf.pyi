@@ -5,16 +5,18 @@ help(lfcf.CuckooFilter) explains them.
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import final
+from typing import SupportsIndex, final
 
 from typing_extensions import Buffer
 
-_Key = str | bytes | int
+_Key = str | bytes | bytearray | SupportsIndex
 
 def register_thread() -> None:
-    """Reserves one of the 4,096 places of threads that change filters for this thread, until it ends.
+    """Reserves one of the 4,096 ids of threads that change filters for this thread, until it ends.
 
-    Without this call, a thread gets its place when it first changes or saves a filter. RuntimeError if all are taken.
+    RuntimeError if all are taken. Without this call, a thread gets an id when it first changes or saves a filter, and keeps
+    it unless 3,072 are kept already: then it has one during each call only. A batch that inserts or removes makes this call.
+    It reserves no id in a shared file, where the first change of a thread may raise RuntimeError.
     """
 
 class Full(RuntimeError):
@@ -46,19 +48,25 @@ class CuckooFilter:
         CuckooFilter.shared(path, capacity)   # in a file that processes share
 
     Keys are str, bytes, and int from -2**63 to 2**64 - 1. They have the hashes that they have in Rust by default (but an int
-    of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example.
+    of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example. A bytearray
+    is the key of its bytes, and an object with __index__, such as a whole number of NumPy, that of its int.
 
     Threads: all may use a filter at once. Batches and files let other threads of Python go on. Of several threads that
     insert a key if it is absent, at most one gets True.
 
-    Batches take any iterable of keys, or an array of hashes as hashes=, and return a byte for each. The array has
+    Errors: what changes a filter raises Full if there is no room, MemoryError if there is no memory to grow, RuntimeError if
+    there is no id for the thread (register_thread), and Damaged if another process has damaged the file. After any of
+    these but Damaged, a call for one key has changed nothing.
+
+    Batches take any finite iterable of keys, or an array of hashes as hashes=, and return a byte for each. The array has
     unsigned 64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast
     to "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are one
     key: a TypeError here. If a key is not of these types, no call of the batch is made. A batch is many calls, not one:
-    Ctrl-C ends it after some of them, as does a MemoryError.
+    Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that
+    failed may have been inserted or removed, too.
 
-    Files: save and load, from any language. Filters can be pickled and copied; a copy of a shared filter is another
-    handle of its file.
+    Files: save and load, from any language. Filters can be pickled and copied. A copy of a growing filter has the default
+    reserved_bytes; a copy of a shared filter is another handle of the file that has its path then.
     """
 
     def __new__(cls, capacity: int, *, false_positive_rate: float = 0.002) -> CuckooFilter: ...
@@ -87,7 +95,8 @@ class CuckooFilter:
         An existing file keeps its size; without a capacity, there must be one. Any process may be killed at any moment: the
         others never wait and lose no key, and a process that opens the file again continues at once. Put the file on tmpfs,
         such as /dev/shm, since it does not survive a restart of the system. Locks are in a second file, PATH.lock: to delete
-        the filter, remove that one first. At most 1,024 processes with up to four updating threads each can change it.
+        the filter, remove that one first. At most 1,024 open handles of all processes, with up to four updating threads each,
+        can change it.
 
         The handle works after a fork, and pickles as its path. A filter that is opened in the parent, before a server such as
         gunicorn with preload_app forks its workers, is one filter in all of them.
@@ -121,7 +130,10 @@ class CuckooFilter:
         """The hash of a key, for the batches that take hashes."""
 
     def insert(self, key: _Key) -> None:
-        """Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full."""
+        """Adds a copy of the key; in a filter that forgets, adds or renews it.
+
+        Raises Full, and the other errors of the class.
+        """
 
     def insert_if_absent(self, key: _Key) -> bool:
         """Adds the key unless it is there (a filter that forgets does not renew it then). Raises Full.
@@ -149,7 +161,7 @@ class CuckooFilter:
     def insert_batch(self, keys: Iterable[_Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
         """1 if a copy was added, 0 if there was no room.
 
-        MemoryError if there was no memory for a key; keys before it are inserted.
+        MemoryError if there was no memory for a key. Keys before it are inserted, and keys after it may be.
         """
 
     def insert_if_absent_batch(self, keys: Iterable[_Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
@@ -186,12 +198,15 @@ class CuckooFilter:
     def recount(self) -> int:
         """Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
 
-        Each thread that was killed in a call may have made len wrong by one. It is exact if no other thread changes the
-        filter during the call.
+        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
+        thread changes the filter during the call.
         """
 
     def clear(self) -> None:
-        """Removes all keys of a shared filter, one after another; ValueError for other kinds: make a new one."""
+        """Removes all keys of a shared filter, bucket by bucket; ValueError for other kinds: make a new one.
+
+        Keys that others insert at the same time may stay. A call that is killed may have removed some of the keys.
+        """
 
     @property
     def path(self) -> str | None:
@@ -229,7 +244,7 @@ class Lookup:
     """A shared filter for lookups alone, in any number of processes.
 
     It maps the file of CuckooFilter.shared read-only: the right to read the file is enough, and it does not count among the
-    processes that change the filter. It pickles as its path.
+    handles that change the filter. It pickles as its path.
 
         look = Lookup("/dev/shm/seen")
         "key" in look

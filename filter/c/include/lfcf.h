@@ -39,7 +39,8 @@ typedef enum LfcfStatus {
    */
   LFCF_STATUS_MEMORY = 3,
   /*
-   All ids of threads are in use, or too many processes change a shared filter. Nothing has changed.
+   All ids of threads are in use, or those of a shared filter (lfcf_open_shared). Nothing has changed, except by
+   lfcf_clear.
    */
   LFCF_STATUS_THREADS = 4,
   /*
@@ -142,9 +143,10 @@ enum LfcfStatus lfcf_load(const char *path,
  LFCF_STATUS_FILE.
 
  Any process may be killed at any instruction. The others never wait and lose no key; a call that was killed took effect
- wholly or not at all. Put the file on tmpfs, for example in /dev/shm: it does not survive a restart of the system.
- Locks are in a second file, `path`.lock. At most 1,024 processes with up to four updating threads each can change it. A
- process that truncates the file kills the others (SIGBUS). To delete the filter, remove `path`.lock first, then `path`.
+ wholly or not at all, except lfcf_clear, which may have removed some of the keys. Put the file on tmpfs, for example in
+ /dev/shm: it does not survive a restart of the system. Locks are in a second file, `path`.lock. At most 1,024 filters that
+ are open in all processes, with up to four updating threads each, can change it. A process that truncates the file kills
+ the others (SIGBUS). To delete the filter, remove `path`.lock first, then `path`.
  A forked child may use the filter that its parent opened. Programs in Rust and Python open the same file.
 
  # Safety
@@ -156,7 +158,7 @@ enum LfcfStatus lfcf_open_shared(const char *path,
 
 /*
  Opens the filter in this file, which processes share, for lookups alone: it needs only the right to read the file, and
- does not count among the processes that change it. Calls that change the filter return LFCF_STATUS_INVALID.
+ does not count among the filters that change it. Calls that change the filter return LFCF_STATUS_INVALID.
 
  # Safety
  See lfcf_load.
@@ -171,8 +173,9 @@ enum LfcfStatus lfcf_open_lookup(const char *path,
 enum LfcfStatus lfcf_take_over_all(const struct LfcfFilter *filter);
 
 /*
- Counts the copies in a shared filter, and corrects lfcf_length, which is wrong by one for each thread that was killed in
- a call: exactly if no thread changes the filter at the same time. Other kinds are LFCF_STATUS_INVALID.
+ Counts the copies in a shared filter, and corrects lfcf_length, which may be wrong by one for each thread that was killed
+ in a call (by up to four in lfcf_clear): exactly if no thread changes the filter at the same time. Other kinds are
+ LFCF_STATUS_INVALID.
  */
 enum LfcfStatus lfcf_recount(const struct LfcfFilter *filter,
                              size_t *copies);
@@ -310,13 +313,16 @@ size_t lfcf_slots(const struct LfcfFilter *filter);
 size_t lfcf_memory_bytes(const struct LfcfFilter *filter);
 
 /*
- Reserves one of the 4,096 places of threads that change filters for the calling thread, until it ends. Without this
- call, a thread gets its place when it first changes or saves a filter.
+ Reserves one of the 4,096 ids of threads that change filters for the calling thread, until it ends; LFCF_STATUS_THREADS
+ if all are taken. Without this call, a thread gets an id when it first changes or saves a filter, and keeps it unless 3,072
+ are kept already: then it has one during each call only. It reserves no id in a shared file, where the first change of a
+ thread may return LFCF_STATUS_THREADS.
  */
 enum LfcfStatus lfcf_register_thread(void);
 
 /*
- Returns what was wrong with the last call of this thread that failed; valid until the next that fails.
+ Returns what was wrong with the last call of this thread that failed; valid until the next call that fails, or until the
+ thread ends.
  */
 const char *lfcf_message(void);
 

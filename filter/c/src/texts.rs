@@ -91,6 +91,13 @@ impl Language {
 
     fn load(&self, error: &LoadError) -> Option<String> {
         match error {
+            LoadError::Layout {
+                slots, bits, ages, ..
+            } if *ages > 0 => Some(format!(
+                "the saved filter has {slots} slots of {bits} bits per bucket, and ages of {ages} bits, which only Rust can \
+                 load: make one with {}, or load it in Rust",
+                self.new_expiring
+            )),
             LoadError::Layout { slots, bits, .. } => Some(format!(
                 "the saved filter has {slots} slots of {bits} bits per bucket, a layout that only Rust can load: make \
                  one with {}, or in Rust by its error rate",

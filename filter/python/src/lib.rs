@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::TryReserveError;
 use std::error::Error;
 use std::ffi::OsString;
 use std::hash::BuildHasher;
@@ -16,6 +17,7 @@ use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyType};
 
 pyo3::create_exception!(
@@ -39,6 +41,8 @@ const PYTHON: Language = Language {
     insert_if_absent: "insert_if_absent",
 };
 
+const EXPECTED: &str = "a key is a str, bytes, or an int from -2**63 to 2**64 - 1";
+
 /// The hash of a key, as Rust hashes it by default.
 struct Key(u64);
 
@@ -46,28 +50,44 @@ impl<'py> FromPyObject<'_, 'py> for Key {
     type Error = PyErr;
 
     fn extract(key: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        const EXPECTED: &str = "a key is a str, bytes, or an int from -2**63 to 2**64 - 1";
         if let Ok(text) = key.cast::<PyString>() {
             return Ok(Key(FixedState.hash_one(text.to_str()?)));
         }
         if let Ok(bytes) = key.cast::<PyBytes>() {
             return Ok(Key(FixedState.hash_one(bytes.as_bytes())));
         }
-        if let Ok(number) = key.extract::<i64>() {
+        if let Ok(number) = key.cast::<PyInt>() {
+            return Key::of_int(&number);
+        }
+        let py = key.py();
+        if key.is_instance_of::<PyByteArray>() {
+            // In memory of Python's, whose lack is no panic.
+            let bytes = py.get_type::<PyBytes>().call1((key,))?;
+            return Ok(Key(FixedState.hash_one(bytes.cast::<PyBytes>()?.as_bytes())));
+        }
+        static INDEX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        match INDEX.import(py, "operator", "index")?.call1((key,)) {
+            Ok(number) => Key::of_int(number.cast::<PyInt>()?),
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                let found = key.get_type().name()?;
+                let text = format!("{EXPECTED}, not {found}");
+                Err(PyTypeError::new_err(text))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Key {
+    fn of_int(number: &Bound<'_, PyInt>) -> PyResult<Self> {
+        if let Ok(number) = number.extract::<i64>() {
             return Ok(Key(FixedState.hash_one(number)));
         }
-        if let Ok(number) = key.extract::<u64>() {
+        if let Ok(number) = number.extract::<u64>() {
             return Ok(Key(FixedState.hash_one(number)));
         }
-        if let Ok(bytes) = key.cast::<PyByteArray>() {
-            return Ok(Key(FixedState.hash_one(&bytes.to_vec()[..])));
-        }
-        if key.is_instance_of::<PyInt>() {
-            let text = format!("{EXPECTED}: this int is out of range");
-            return Err(PyOverflowError::new_err(text));
-        }
-        let found = key.get_type().name()?;
-        Err(PyTypeError::new_err(format!("{EXPECTED}, not {found}")))
+        let text = format!("{EXPECTED}: this int is out of range");
+        Err(PyOverflowError::new_err(text))
     }
 }
 
@@ -81,25 +101,14 @@ type Answers = PyResult<Py<PyBytes>>;
 /// A call for some hashes, which adds a byte for each.
 type Many = fn(&AnyFilter, &[u64], &mut Vec<u8>) -> PyResult<()>;
 
-/// Makes a call for many keys, or for hashes, while other threads of Python go on.
-fn batch(
-    py: Python<'_>,
-    filter: &AnyFilter,
-    keys: Keys<'_>,
-    hashes: Hashes<'_>,
-    call: Many,
-) -> Answers {
+/// Makes a call for hashes while other threads of Python go on.
+fn batch(py: Python<'_>, filter: &AnyFilter, hashes: &HashArray, call: Many) -> Answers {
     /// Hashes of one call: so few that the clock is read often, and so many that this costs nothing.
     const GROUP: usize = 4_096;
     /// The time after which a batch looks for Ctrl-C. To come back from other threads may take as long as they like.
     const PATIENCE: Duration = Duration::from_millis(50);
-    let hashes = match (keys, hashes) {
-        (Some(keys), None) => HashArray::of_keys(&keys)?,
-        (None, Some(hashes)) => HashArray::copied(&hashes)?,
-        _ => return Err(PyValueError::new_err("pass either keys or hashes")),
-    };
-    let mut answers = Vec::with_capacity(hashes.len());
-    let mut group = Vec::with_capacity(GROUP);
+    let mut answers = room_for(hashes.len())?;
+    let mut group = room_for(GROUP)?;
     while answers.len() < hashes.len() {
         py.detach(|| {
             let begin = Instant::now();
@@ -111,7 +120,20 @@ fn batch(
         })?;
         py.check_signals()?;
     }
-    Ok(PyBytes::new(py, &answers).unbind())
+    Ok(bytes_of(py, &answers)?.unbind())
+}
+
+/// Makes a call that changes the filter. The thread gets its id before: without one, the call fails for no key.
+fn update_batch(
+    py: Python<'_>,
+    filter: &AnyFilter,
+    keys: Keys<'_>,
+    hashes: Hashes<'_>,
+    call: Many,
+) -> Answers {
+    let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
+    register_thread()?;
+    batch(py, filter, &hashes, call)
 }
 
 fn contains_batch(
@@ -120,10 +142,35 @@ fn contains_batch(
     keys: Keys<'_>,
     hashes: Hashes<'_>,
 ) -> Answers {
-    batch(py, filter, keys, hashes, |filter, hashes, answers| {
-        let mut found = vec![false; hashes.len()];
+    let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
+    batch(py, filter, &hashes, |filter, hashes, answers| {
+        let mut found = filled(false, hashes.len())?;
         filter.contains_hash_batch(hashes, &mut found);
         answers.extend(found.into_iter().map(u8::from));
+        Ok(())
+    })
+}
+
+fn no_memory(error: TryReserveError) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
+}
+
+fn room_for<T>(length: usize) -> PyResult<Vec<T>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(length).map_err(no_memory)?;
+    Ok(room)
+}
+
+fn filled<T: Clone>(item: T, length: usize) -> PyResult<Vec<T>> {
+    let mut items = room_for(length)?;
+    items.resize(length, item);
+    Ok(items)
+}
+
+/// Copies bytes for Python. (`PyBytes::new` panics without memory.)
+fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |copy| {
+        copy.copy_from_slice(bytes);
         Ok(())
     })
 }
@@ -149,19 +196,25 @@ fn contains_batch(
 ///     CuckooFilter.shared(path, capacity)   # in a file that processes share
 ///
 /// Keys are str, bytes, and int from -2**63 to 2**64 - 1. They have the hashes that they have in Rust by default (but an int
-/// of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example.
+/// of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example. A bytearray
+/// is the key of its bytes, and an object with __index__, such as a whole number of NumPy, that of its int.
 ///
 /// Threads: all may use a filter at once. Batches and files let other threads of Python go on. Of several threads that
 /// insert a key if it is absent, at most one gets True.
 ///
-/// Batches take any iterable of keys, or an array of hashes as hashes=, and return a byte for each. The array has
+/// Errors: what changes a filter raises Full if there is no room, MemoryError if there is no memory to grow, RuntimeError if
+/// there is no id for the thread (register_thread), and Damaged if another process has damaged the file. After any of
+/// these but Damaged, a call for one key has changed nothing.
+///
+/// Batches take any finite iterable of keys, or an array of hashes as hashes=, and return a byte for each. The array has
 /// unsigned 64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast
 /// to "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are one
 /// key: a TypeError here. If a key is not of these types, no call of the batch is made. A batch is many calls, not one:
-/// Ctrl-C ends it after some of them, as does a MemoryError.
+/// Ctrl-C ends it after some of them, as does any error but Full. Its answers are lost then, and keys after the one that
+/// failed may have been inserted or removed, too.
 ///
-/// Files: save and load, from any language. Filters can be pickled and copied; a copy of a shared filter is another
-/// handle of its file.
+/// Files: save and load, from any language. Filters can be pickled and copied. A copy of a growing filter has the default
+/// reserved_bytes; a copy of a shared filter is another handle of the file that has its path then.
 #[pyclass(frozen, module = "lfcf")]
 struct CuckooFilter(AnyFilter);
 
@@ -210,7 +263,8 @@ impl CuckooFilter {
     /// An existing file keeps its size; without a capacity, there must be one. Any process may be killed at any moment: the
     /// others never wait and lose no key, and a process that opens the file again continues at once. Put the file on tmpfs,
     /// such as /dev/shm, since it does not survive a restart of the system. Locks are in a second file, PATH.lock: to delete
-    /// the filter, remove that one first. At most 1,024 processes with up to four updating threads each can change it.
+    /// the filter, remove that one first. At most 1,024 open handles of all processes, with up to four updating threads each,
+    /// can change it.
     ///
     /// The handle works after a fork, and pickles as its path. A filter that is opened in the parent, before a server such as
     /// gunicorn with preload_app forks its workers, is one filter in all of them.
@@ -251,7 +305,7 @@ impl CuckooFilter {
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let filter = self.filter()?;
         let bytes = py.detach(|| filter.to_bytes()).map_err(raised)?;
-        Ok(PyBytes::new(py, &bytes))
+        bytes_of(py, &bytes)
     }
 
     /// Loads a filter from the bytes of to_bytes or of a file, as load does.
@@ -263,8 +317,9 @@ impl CuckooFilter {
         data: &Bound<'_, PyAny>,
         reserved_bytes: Option<usize>,
     ) -> PyResult<Self> {
-        let bytes: PyBackedBytes = match data.extract() {
-            Ok(bytes) => bytes,
+        // (Of a bytearray, `PyBackedBytes` itself would make a copy that aborts without memory.)
+        let bytes: PyBackedBytes = match data.cast::<PyBytes>() {
+            Ok(bytes) => bytes.clone().into(),
             Err(_) => PyMemoryView::from(data)?
                 .call_method0("tobytes")?
                 .extract()?,
@@ -290,7 +345,9 @@ impl CuckooFilter {
         key.0
     }
 
-    /// Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full.
+    /// Adds a copy of the key; in a filter that forgets, adds or renews it.
+    ///
+    /// Raises Full, and the other errors of the class.
     fn insert(&self, key: Key) -> PyResult<()> {
         self.filter()?.insert_hash(key.0).map_err(raised)
     }
@@ -332,12 +389,11 @@ impl CuckooFilter {
 
     /// 1 if a copy was added, 0 if there was no room.
     ///
-    /// MemoryError if there was no memory for a key; keys before it are inserted.
+    /// MemoryError if there was no memory for a key. Keys before it are inserted, and keys after it may be.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn insert_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        register_thread()?;
-        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut results = vec![Ok(()); hashes.len()];
+        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
+            let mut results = filled(Ok(()), hashes.len())?;
             filter
                 .filter()
                 .map_err(raised)?
@@ -360,9 +416,8 @@ impl CuckooFilter {
         keys: Keys<'_>,
         hashes: Hashes<'_>,
     ) -> Answers {
-        register_thread()?;
-        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut results = vec![Ok(true); hashes.len()];
+        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
+            let mut results = filled(Ok(true), hashes.len())?;
             filter
                 .filter()
                 .map_err(raised)?
@@ -386,9 +441,8 @@ impl CuckooFilter {
     /// 1 if a copy was taken, 0 if there was none.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        register_thread()?;
-        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut removed = vec![Ok(false); hashes.len()];
+        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
+            let mut removed = filled(Ok(false), hashes.len())?;
             filter
                 .filter()
                 .map_err(raised)?
@@ -429,13 +483,15 @@ impl CuckooFilter {
 
     /// Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
     ///
-    /// Each thread that was killed in a call may have made len wrong by one. It is exact if no other thread changes the
-    /// filter during the call.
+    /// Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
+    /// thread changes the filter during the call.
     fn recount(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| self.0.recount()).map_err(raised)
     }
 
-    /// Removes all keys of a shared filter, one after another; ValueError for other kinds: make a new one.
+    /// Removes all keys of a shared filter, bucket by bucket; ValueError for other kinds: make a new one.
+    ///
+    /// Keys that others insert at the same time may stay. A call that is killed may have removed some of the keys.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.clear()).map_err(raised)
     }
@@ -492,7 +548,7 @@ impl CuckooFilter {
 /// A shared filter for lookups alone, in any number of processes.
 ///
 /// It maps the file of CuckooFilter.shared read-only: the right to read the file is enough, and it does not count among the
-/// processes that change the filter. It pickles as its path.
+/// handles that change the filter. It pickles as its path.
 ///
 ///     look = Lookup("/dev/shm/seen")
 ///     "key" in look
@@ -557,9 +613,11 @@ fn path_of(filter: &AnyFilter) -> Option<OsString> {
     filter.path().map(|path| path.as_os_str().to_owned())
 }
 
-/// Reserves one of the 4,096 places of threads that change filters for this thread, until it ends.
+/// Reserves one of the 4,096 ids of threads that change filters for this thread, until it ends.
 ///
-/// Without this call, a thread gets its place when it first changes or saves a filter. RuntimeError if all are taken.
+/// RuntimeError if all are taken. Without this call, a thread gets an id when it first changes or saves a filter, and keeps
+/// it unless 3,072 are kept already: then it has one during each call only. A batch that inserts or removes makes this call.
+/// It reserves no id in a shared file, where the first change of a thread may raise RuntimeError.
 #[pyfunction]
 fn register_thread() -> PyResult<()> {
     filter::register_thread().map_err(raised)
@@ -584,6 +642,14 @@ enum HashArray {
 }
 
 impl HashArray {
+    fn of_keys_or_hashes(keys: Keys<'_>, hashes: Hashes<'_>) -> PyResult<HashArray> {
+        match (keys, hashes) {
+            (Some(keys), None) => HashArray::of_keys(&keys),
+            (None, Some(hashes)) => HashArray::copied(&hashes),
+            _ => Err(PyValueError::new_err("pass either keys or hashes")),
+        }
+    }
+
     /// Hashes the keys of any iterable. Bytes and texts are one key, though Python iterates over them.
     fn of_keys(keys: &Bound<'_, PyAny>) -> PyResult<HashArray> {
         let is_one = keys.is_instance_of::<PyBytes>()
@@ -600,7 +666,7 @@ impl HashArray {
             PyTypeError::new_err(format!("keys cannot be iterated ({error}): {advice}"))
         })?;
         let py = keys.py();
-        let mut hashes = Vec::with_capacity(keys.size_hint().0.min(1 << 20));
+        let mut hashes = room_for(keys.size_hint().0.min(1 << 20))?;
         for key in keys {
             let hash = key?.extract::<Key>().map_err(|error| {
                 if !error.is_instance_of::<PyTypeError>(py) {
@@ -609,8 +675,11 @@ impl HashArray {
                 let (nth, text) = (hashes.len(), error.value(py));
                 PyTypeError::new_err(format!("item {nth} of keys: {text}"))
             })?;
+            hashes.try_reserve(1).map_err(no_memory)?;
             hashes.push(hash.0);
             if hashes.len() % 4_096 == 0 {
+                // Iterators in C, such as those of ranges, let no other thread run.
+                py.detach(|| ());
                 py.check_signals()?;
             }
         }

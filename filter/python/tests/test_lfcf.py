@@ -7,6 +7,7 @@ import copy
 import ctypes
 import errno
 import inspect
+import itertools
 import mmap
 import os
 import pickle
@@ -230,6 +231,29 @@ class Keys(unittest.TestCase):
             filter.insert_batch(7)
         self.assertEqual(len(filter), 0)
 
+    def test_index_is_called_once_and_raises(self):
+        class Number:
+            def __init__(self, index):
+                self.index, self.calls = index, 0
+
+            def __index__(self):
+                self.calls += 1
+                return self.index()
+
+        for number in (7, -7, 2**64 - 1):
+            key = Number(lambda: number)
+            self.assertEqual(CuckooFilter.hash(key), CuckooFilter.hash(number))
+            self.assertEqual(key.calls, 1)
+        for index, error, text in (
+            (lambda: 1 // 0, ZeroDivisionError, "division"),
+            (lambda: 2**70, OverflowError, "this int is out of range"),
+            (lambda: "7", TypeError, "not Number"),
+        ):
+            key = Number(index)
+            with self.assertRaisesRegex(error, text):
+                CuckooFilter.hash(key)
+            self.assertEqual(key.calls, 1)
+
     def test_a_key_comes_and_goes(self):
         for make in KINDS.values():
             filter = make()
@@ -375,6 +399,26 @@ except MemoryError as error:
     assert "no memory for a table" in str(error), error
 """
         for call in ("insert_batch", "insert_if_absent_batch"):
+            with self.subTest(call):
+                subprocess.run([sys.executable, "-c", program.replace("CALL", call)], check=True, timeout=120)
+
+    def test_endless_keys_raise_memory_error(self):
+        program = """
+import itertools, mmap, resource
+from lfcf import CuckooFilter
+filter = CuckooFilter(10)
+filter.insert(0)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * mmap.PAGESIZE
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+try:
+    filter.CALL(itertools.count())
+except MemoryError:
+    assert len(filter) == 1
+else:
+    raise AssertionError
+"""
+        for call in ("contains_batch", "insert_batch"):
             with self.subTest(call):
                 subprocess.run([sys.executable, "-c", program.replace("CALL", call)], check=True, timeout=120)
 
@@ -580,6 +624,16 @@ class Threads(unittest.TestCase):
             during += 0 < len(filter) < 1_000_000
         inserting.join()
         self.assertGreater(during, 0)
+
+    def test_other_threads_go_on_while_keys_come(self):
+        # No step of this iterator is one of Python's, which would let other threads run.
+        numbers, total = itertools.count(), 5_000_000
+        hashing = threading.Thread(target=CuckooFilter(10).contains_batch, args=(itertools.islice(numbers, total),))
+        hashing.start()
+        while (reached := int(repr(numbers).strip("count()"))) == 0:
+            pass
+        hashing.join()
+        self.assertLess(reached, total)
 
     def test_filters_are_saved_while_others_insert(self):
         filter = CuckooFilter.growing()

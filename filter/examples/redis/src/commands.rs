@@ -4,7 +4,7 @@ use std::cell::RefMut;
 use std::error::Error;
 use std::iter;
 
-use filter::{InsertError, LoadError};
+use filter::{BuildError, InsertError, LoadError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
 use redis_module::{
@@ -33,16 +33,41 @@ const MIN_CAPACITY: u64 = 4;
 const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 1024;
 
-fn error(error: impl Error) -> RedisError {
+fn error(error: impl Error + 'static) -> RedisError {
     RedisError::String(format!("ERR {}", text_of(&error)))
 }
 
 /// Returns the texts of an error and of its causes.
-pub(crate) fn text_of(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let causes = iter::successors(error.source(), |cause| (**cause).source());
-    causes.for_each(|cause| text += &format!(": {cause}"));
-    text
+pub(crate) fn text_of(error: &(dyn Error + 'static)) -> String {
+    let errors = iter::successors(Some(error), |&error| error.source());
+    let texts: Vec<_> = errors.map(text_of_one).collect();
+    texts.join(": ")
+}
+
+/// Returns the text of an error: its own, unless that advises what only Rust has.
+fn text_of_one(error: &(dyn Error + 'static)) -> String {
+    if let Some(InsertError::TooManyCopies { most, .. }) = error.downcast_ref() {
+        return format!(
+            "there is no room for another copy, since the filter holds {most} of this item, or of items that it cannot \
+             tell from it: delete copies"
+        );
+    }
+    if let Some(InsertError::Crowded) = error.downcast_ref() {
+        return "there is no room for this item though the table is nearly empty, since many items collide or have three \
+                copies: delete copies, and add each item once (CF.ADDNX)"
+            .to_owned();
+    }
+    if let Some(BuildError::OutOfMemory { buckets, .. }) = error.downcast_ref() {
+        return format!("no memory for a table of {buckets} buckets, 8 bytes each");
+    }
+    if let Some(LoadError::Kind { found, .. }) = error.downcast_ref() {
+        return format!("this is a saved {found}, and not what CF.SCANDUMP returned");
+    }
+    if let Some(LoadError::Hasher) = error.downcast_ref() {
+        return "the filter was saved with another hasher than that of this module: add the items to a new filter"
+            .to_owned();
+    }
+    error.to_string()
 }
 
 fn build(capacity: u64) -> Result<Value, RedisError> {
@@ -162,7 +187,7 @@ pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisR
                 excess.text
             )))
         }
-        (Err(failed), _) => Err(error(failed)),
+        (Err(failed), _) => Err(error(failed.clone())),
     }
 }
 
@@ -237,20 +262,24 @@ fn add_items(
     {
         // Elsewhere there may be memory: what could not be added here is not to be added there. And a replica
         // reports it if it replies an error, as CF.ADDNX would.
-        if let Some(capacity) = capacity.filter(|_| created) {
+        let reserved = capacity.filter(|_| created);
+        if let Some(capacity) = reserved {
             let capacity = capacity.to_string();
             ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
-            report(ctx, "CF.RESERVE", name);
         }
         let mut args = vec![name.as_slice(), b"ITEMS"];
         let each = items.iter().zip(&results);
         args.extend(each.filter_map(|(item, result)| (!failed(result)).then_some(item.as_slice())));
+        let command = if new_only { "CF.INSERTNX" } else { "CF.INSERT" };
         if args.len() > 2 {
-            let command = if new_only { "CF.INSERTNX" } else { "CF.INSERT" };
             ctx.replicate(command, &args[..]);
-            if added {
-                report(ctx, command, name);
-            }
+        }
+        // Only now: whoever hears of the one may change the key, which must not come between the two.
+        if reserved.is_some() {
+            report(ctx, "CF.RESERVE", name);
+        }
+        if added {
+            report(ctx, command, name);
         }
     } else if may_differ {
         ctx.replicate_verbatim();

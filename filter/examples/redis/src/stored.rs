@@ -44,7 +44,8 @@ pub(crate) struct Whole {
     pub(crate) filter: GrowingCuckooFilter,
     /// Copies removed since the key was created.
     pub(crate) deleted: u64,
-    /// The first chunk of a dump has been asked for, and the filter has not changed since.
+    /// The first chunk of a dump has been asked for, and the filter has not changed since. (It does not tell two dumps apart:
+    /// the checksum refuses what is put together from both.)
     pub(crate) is_dumped: bool,
 }
 
@@ -228,29 +229,26 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
             let why = format!("it has version {encoding}, and only version {ENCODING} is known");
             return Err(refused(why));
         }
-        let kind = number()?;
+        let deleted = match number()? {
+            WHOLE => Some(number()?),
+            ARRIVING => None,
+            _ => return Err(LoadError::NotAFilter),
+        };
         let mut strings = Strings(io, None);
-        match kind {
-            WHOLE => {
-                let deleted = number()?;
-                let mut first = Vec::new();
-                let read = strings.by_ref().take(PIECE as u64).read_to_end(&mut first);
-                read?;
-                if let Err(LoadError::Truncated { bytes, .. }) = builder().load_bytes(&first) {
-                    check(0, bytes)?;
-                }
-                let filter = builder().load_from(first.chain(&mut strings))?;
-                match strings.read(&mut [0])? {
-                    0 => Ok(Stored::new(filter, deleted)),
-                    _ => Err(refused("bytes follow the saved filter".to_owned())),
-                }
-            }
-            ARRIVING => {
-                let mut bytes = Vec::new();
-                strings.read_to_end(&mut bytes)?;
-                Stored::begin(&bytes)
-            }
-            _ => Err(LoadError::NotAFilter),
+        let mut first = Vec::new();
+        let read = strings.by_ref().take(PIECE as u64).read_to_end(&mut first);
+        read?;
+        if let Err(LoadError::Truncated { bytes, .. }) = builder().load_bytes(&first) {
+            check(0, bytes)?;
+        }
+        let Some(deleted) = deleted else {
+            strings.read_to_end(&mut first)?;
+            return Stored::begin(&first);
+        };
+        let filter = builder().load_from(first.chain(&mut strings))?;
+        match strings.read(&mut [0])? {
+            0 => Ok(Stored::new(filter, deleted)),
+            _ => Err(refused("bytes follow the saved filter".to_owned())),
         }
     })
 }
@@ -330,6 +328,9 @@ unsafe extern "C" fn copy(
             let filter = builder().load_from(whole.filter.saved_bytes())?;
             Ok(Stored::new(filter, whole.deleted))
         }
-        Stored::Arriving(arriving) => Stored::begin(&arriving.bytes),
+        Stored::Arriving(arriving) => {
+            check(0, arriving.least)?;
+            Stored::begin(&arriving.bytes)
+        }
     })
 }

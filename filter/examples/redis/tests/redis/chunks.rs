@@ -1,5 +1,6 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`.
 
+use filter::CuckooFilter;
 use redis::{Connection, Value};
 
 use crate::server::{Server, ask, digest, error, in_batches, line};
@@ -96,6 +97,12 @@ fn foreign_and_mixed_chunks_are_refused() {
         let refused = load(c, "g", &(iterator, foreign.clone())).expect_err("it is foreign");
         assert!(refused.contains("Chunks of RedisBloom"), "{refused}");
     }
+    let saved = CuckooFilter::with_capacity(10).to_bytes().unwrap();
+    let refused = load(c, "g", &(saved.len() as u64, saved)).expect_err("it does not grow");
+    assert!(
+        refused.contains("not what CF.SCANDUMP returned"),
+        "{refused}"
+    );
     assert_eq!(line(c, "EXISTS g"), Value::Int(0));
 
     // The last chunk of another filter, and one that is too long, are not added; the right one still fits.

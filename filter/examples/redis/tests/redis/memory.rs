@@ -160,6 +160,11 @@ fn filter_bytes_bound_each_filter() {
         let refused = refused.expect_err("it is too large");
         assert!(refused.contains("max-filter-bytes leaves"), "{refused}");
     }
+    // All but its last byte: nothing is missing that would be too much.
+    let most = part.len() - 1;
+    load(unlimited, "part", &(most as u64, part[..most].to_vec())).expect("it has room");
+    let payload: Vec<u8> = ask(unlimited, "DUMP", &["part"]);
+    restore(c, "part", &payload).expect_err("it is too large");
 }
 
 /// Limits that came later, or apply to a replica alone, lose no item that was acknowledged: a rewritten append-only file
