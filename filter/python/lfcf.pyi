@@ -87,7 +87,7 @@ class CuckooFilter:
         An existing file keeps its size; without a capacity, there must be one. Any process may be killed at any moment: the
         others never wait and lose no key, and a process that opens the file again continues at once. Put the file on tmpfs,
         such as /dev/shm, since it does not survive a restart of the system. Locks are in a second file, PATH.lock: to delete
-        the filter, remove that one first. At most 1,024 processes with up to four updating threads each can change it.
+        the filter, remove that one first. It can be open 1,024 times, with up to four updating threads each.
 
         The handle works after a fork, and pickles as its path. A filter that is opened in the parent, before a server such as
         gunicorn with preload_app forks its workers, is one filter in all of them.

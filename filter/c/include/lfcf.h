@@ -143,7 +143,7 @@ enum LfcfStatus lfcf_load(const char *path,
 
  Any process may be killed at any instruction. The others never wait and lose no key; a call that was killed took effect
  wholly or not at all. Put the file on tmpfs, for example in /dev/shm: it does not survive a restart of the system.
- Locks are in a second file, `path`.lock. At most 1,024 processes with up to four updating threads each can change it. A
+ Locks are in a second file, `path`.lock. It can be open 1,024 times, with up to four updating threads each. A
  process that truncates the file kills the others (SIGBUS). To delete the filter, remove `path`.lock first, then `path`.
  A forked child may use the filter that its parent opened. Programs in Rust and Python open the same file.
 

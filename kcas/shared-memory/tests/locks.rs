@@ -64,15 +64,15 @@ fn descriptor_of(path: &Path) -> i32 {
 fn lock_follows_file_after_descriptor_reuse() {
     let (file, other) = (File::new("reused"), File::new("other"));
     let locks = Locks::open(&file.0, true).unwrap();
-    let inode = locks.inode();
+    let identity = locks.identity();
     let opened = fs::File::create(&other.0).unwrap();
     // SAFETY: nothing else in this process uses the number.
     unsafe { libc::dup2(opened.as_raw_fd(), descriptor_of(&file.0)) };
     let second = Locks::open(&file.0, false).unwrap();
     let held = locks.try_lock(3).unwrap();
     assert!(held.is_some() && second.try_lock(3).unwrap().is_none());
-    let inodes = [locks.inode(), locks.for_child().unwrap().inode()];
-    assert_eq!(inodes, [inode; 2]);
+    let identities = [locks.identity(), locks.for_child().unwrap().identity()];
+    assert_eq!(identities, [identity; 2]);
     drop(held);
     fs::remove_file(&file.0).unwrap();
     fs::write(&file.0, "").unwrap();
@@ -92,6 +92,20 @@ fn file_that_is_not_regular_is_refused() {
     assert!(Locks::open(&pipe.0, false).is_err());
     assert!(shared_memory::open(&pipe.0, false).is_err());
     assert!(shared_memory::open(&pipe.0, true).is_err());
+}
+
+#[test]
+fn file_locked_by_another_is_refused() {
+    let file = File::new("locked");
+    let opened = fs::File::create(&file.0).unwrap();
+    // SAFETY: all zeros are a valid `flock`.
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    whole.l_type = libc::F_WRLCK as _;
+    // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
+    let locked = unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_OFD_SETLK, &whole) };
+    assert_eq!(locked, 0);
+    let error = Locks::open(&file.0, false).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
 /// Overlayfs is mounted for this program alone, where users may do that.
@@ -129,13 +143,14 @@ fn file_system_that_drops_locks_is_refused() {
 /// Takes a lock, closes all descriptors, and forks a child that never ends. Prints the number of the child.
 fn hold(path: &str) -> ! {
     let locks = Locks::open(path.as_ref(), false).unwrap();
-    let _lock = locks.try_lock(7).unwrap().expect("it is free");
+    let lock = locks.try_lock(7).unwrap().expect("it is free");
+    assert!(lock.is_mine());
     // SAFETY: nothing in this process uses a descriptor above 2.
     unsafe { libc::close_range(3, u32::MAX, 0) };
     // SAFETY: the child does nothing but compare, end and wait.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        if locks.are_mine() {
+        if locks.are_mine() || lock.is_mine() {
             process::abort();
         }
         loop {
