@@ -108,25 +108,16 @@ fn file_locked_by_another_is_refused() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// Overlayfs is mounted for this program alone, where users may do that.
-#[test]
-fn file_system_that_drops_locks_is_refused() {
-    const MOUNT: &str = "cd \"$1\" && mkdir lower upper work merged && mount -t overlay overlay \
-        -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
-        exec \"$0\" --exact file_system_that_drops_locks_is_refused";
-    if let Ok(path) = env::var("OVERLAY") {
-        let error = Locks::open(path.as_ref(), true).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
-        return;
-    }
-    let folder = File::new("overlay");
+/// Runs a test again, with the name of a file system that is mounted for this program alone, where users may do that.
+fn run_mounted(test: &str, mount: &str) {
+    let folder = File::new(test);
     fs::create_dir(&folder.0).unwrap();
+    let script = format!("cd \"$1\" && {mount} || exit 77; exec \"$0\" --exact \"$2\"");
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", MOUNT]);
-    command.arg(env::current_exe().unwrap()).arg(&folder.0);
-    let output = command
-        .env("OVERLAY", folder.0.join("merged/file"))
-        .output();
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    command.arg(env::current_exe().unwrap());
+    command.args([folder.0.as_os_str(), test.as_ref()]);
+    let output = command.env("MOUNTED", folder.0.join("merged")).output();
     let _ = fs::remove_dir_all(&folder.0);
     match output {
         Ok(output) if output.status.success() => {
@@ -136,8 +127,30 @@ fn file_system_that_drops_locks_is_refused() {
         Ok(output) if output.status.code() == Some(101) => {
             panic!("{}", String::from_utf8_lossy(&output.stdout));
         }
-        other => println!("overlayfs cannot be mounted here: {other:?}"),
+        other => println!("it cannot be mounted here: {other:?}"),
     }
+}
+
+#[test]
+fn file_system_that_drops_locks_is_refused() {
+    const MOUNT: &str = "mkdir lower upper work merged && mount -t overlay overlay \
+        -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
+    let Ok(folder) = env::var("MOUNTED") else {
+        return run_mounted("file_system_that_drops_locks_is_refused", MOUNT);
+    };
+    let error = Locks::open(&Path::new(&folder).join("file"), true).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+}
+
+/// Instead of reserving memory, the C library would write into live words.
+#[test]
+fn file_system_that_reserves_nothing_is_refused() {
+    const MOUNT: &str = "mkdir merged && mount -t ramfs ramfs merged";
+    let Ok(folder) = env::var("MOUNTED") else {
+        return run_mounted("file_system_that_reserves_nothing_is_refused", MOUNT);
+    };
+    let made = shared_memory::create_unnamed(folder.as_ref(), 1_000, 1, 0o600);
+    assert_eq!(made.unwrap_err().kind(), std::io::ErrorKind::Unsupported);
 }
 
 /// Takes a lock, closes all descriptors, and forks a child that never ends. Prints the number of the child.
