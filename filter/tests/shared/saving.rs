@@ -130,8 +130,11 @@ fn saved_filter_is_loaded_into_another_file() {
     let filter = create(&file, &keys);
     thread::scope(|threads| {
         let changes = threads.spawn(|| (0..5).for_each(|_| change(&filter, &keys[STAYING..])));
-        while !changes.is_finished() {
+        loop {
             filter.save(&saved.0).unwrap();
+            if changes.is_finished() {
+                break;
+            }
         }
     });
     let loaded = CuckooFilter::load(&saved.0).unwrap();

@@ -1,4 +1,4 @@
-//! Locks live as long as the address space that took them.
+//! Locks live as long as the address space that took them; files are reserved as they are.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader};
@@ -106,6 +106,17 @@ fn file_locked_by_another_is_refused() {
     assert_eq!(locked, 0);
     let error = Locks::open(&file.0, false).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn cut_file_is_not_enlarged() {
+    let file = File::new("cut");
+    let opened = fs::File::create(&file.0).unwrap();
+    opened.set_len(7_999).unwrap();
+    let error = shared_memory::reserve(&opened, 1_000).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    shared_memory::reserve(&opened, 999).unwrap();
+    assert_eq!(opened.metadata().unwrap().len(), 7_999);
 }
 
 /// Runs a test again, with the name of a file system that is mounted for this program alone, where users may do that.
