@@ -47,7 +47,7 @@
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
 //! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
 //! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file; for that
-//! moment, too, a save is `Busy`. Until then, each update takes longer, most of all the first of a bucket that was not saved yet. A
+//! moment, a save is also `Busy`. Until then, each update takes longer, most of all the first of a bucket that was not saved yet. A
 //! process that opened the file under another name than it has now cannot save it ([`Refused`](SnapshotError::Refused)). If the writer
 //! of [`write_to`](crate::Filter::write_to) forks, the save is the parent's: what the child goes on to write may lack keys.
 //!

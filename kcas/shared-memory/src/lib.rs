@@ -157,7 +157,7 @@ fn bytes_of(words: usize) -> io::Result<i64> {
 /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; [`Unsupported`](io::ErrorKind::Unsupported) in a
 /// file system that reserves no memory; any other when the system refuses, or lacks memory.
 pub fn reserve(file: &File, words: usize) -> io::Result<()> {
-    const LEAST: i64 = 1 << 16;
+    const MIN_PIECE: i64 = 1 << 16;
     let (mut reserved, bytes) = (0, bytes_of(words)?);
     // If it can be, all at once: otherwise, too little memory would be found when all of it is taken.
     let mut piece = bytes;
@@ -175,7 +175,7 @@ pub fn reserve(file: &File, words: usize) -> io::Result<()> {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             // A signal came, and tmpfs has given all back. Perhaps another one comes after the same time.
-            Some(libc::EINTR) => piece = (piece / 2).max(LEAST),
+            Some(libc::EINTR) => piece = (piece / 2).max(MIN_PIECE),
             Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
                 let advice = "this file system reserves no memory: put the file on tmpfs, for example in /dev/shm";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, advice));
