@@ -165,7 +165,7 @@ pub mod internals {
         use kcas::WordArray;
 
         pub use crate::memory::Memory;
-        pub use crate::snapshot::in_file::InFile;
+        pub use crate::snapshot::in_file::{InFile, Right};
         pub use crate::snapshot::{Announced, Backup};
 
         use crate::CuckooFilter;

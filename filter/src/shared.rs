@@ -24,7 +24,8 @@
 //! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
-//!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`recount`](SharedCuckooFilter::recount).
+//!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`take_over_all`](SharedCuckooFilter::take_over_all) and
+//!   [`recount`](SharedCuckooFilter::recount).
 //! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
 //!   and continues later.
 //!
@@ -36,16 +37,19 @@
 //!   refused on overlayfs (in a container, outside its volumes).
 //! - **Truncation.** A process that truncates the file kills the others (SIGBUS).
 //! - **Hostile writers.** A process that writes anything else into it can destroy answers, but cannot make a call endless:
-//!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves.
+//!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves. (The
+//!   `insert_if_absent` that finds the damage may return false.) On a full file system it can also kill the others by SIGBUS: it
+//!   gives back memory of the file (`FALLOC_FL_PUNCH_HOLE`), or announces a save in a file that has no room for one yet.
 //! - **Growing and expiring** filters cannot be shared.
 //!
 //! # Saving
 //!
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
 //! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
-//! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file.
-//! Until then, each update of a bucket that was not saved yet takes longer, once. A process that opened the file under another name
-//! than it has now cannot save it ([`Refused`](SnapshotError::Refused)).
+//! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file; for that
+//! moment, a save is also `Busy`. Until then, each update takes longer, most of all the first of a bucket that was not saved yet. A
+//! process that opened the file under another name than it has now cannot save it ([`Refused`](SnapshotError::Refused)). If the writer
+//! of [`write_to`](crate::Filter::write_to) forks, the save is the parent's: what the child goes on to write may lack keys.
 //!
 //! [`into_shared`](CuckooFilter::into_shared) makes a file of a filter in memory, such as one that was loaded:
 //!
@@ -58,7 +62,7 @@
 //!
 //! # Size
 //!
-//! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.1 MiB. The first save takes
+//! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.0 MiB. The first save takes
 //! another 8 bytes per bucket, which the file keeps. All memory is reserved when the file is made, or when the save begins: if there
 //! is too little, the error is `StorageFull`, and no later access lacks memory. The length that `ls` shows includes the room for saves.
 //!
@@ -98,9 +102,10 @@
 //! }
 //! ```
 //!
-//! At most 1,024 processes can change a filter, with up to four updating threads each: a process takes ids four at a time, and
-//! keeps them while it has the file open. [`register_thread`](crate::register_thread) reserves no id in a file, so the first
-//! update of a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
+//! A file can be open to update at most 1,024 times, with up to four updating threads each: an open filter, of which a process may
+//! have several, takes ids four at a time, and keeps them until it is dropped. [`register_thread`](crate::register_thread) reserves no
+//! id in a file, so the first update of a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no
+//! descriptor is left).
 
 use std::hash::{BuildHasher, Hash};
 use std::io;
@@ -122,7 +127,7 @@ use crate::length::{add, as_length};
 use crate::memory::Memory;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::snapshot::in_file::InFile;
+use crate::snapshot::in_file::{InFile, Right};
 use crate::traits::Filter;
 use crate::update_error::UpdateError;
 
@@ -179,7 +184,11 @@ impl Memory for Shared {
         (): &'a (),
         buckets: usize,
     ) -> InFile<'a, Shared, Lock> {
-        InFile::new(words, buckets, hold)
+        let right = Right {
+            hold,
+            is_mine: Lock::is_mine,
+        };
+        InFile::new(words, buckets, right)
     }
 }
 
@@ -333,7 +342,8 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
     /// ```
     ///
     /// # Errors
-    /// [`OpenError`]; of the kind `AlreadyExists` if there is a file of this name.
+    /// [`OpenError`]; of the kind `AlreadyExists` if there is a file of this name. Then this filter is lost: save it
+    /// before, if it is needed.
     #[cfg_attr(docsrs, doc(cfg(feature = "shared")))]
     pub fn into_shared(
         self,
@@ -357,13 +367,21 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 
     /// Ends a snapshot whose process was killed.
     fn end_dead_snapshot(&self) -> io::Result<()> {
-        if self.snapshots().is_under_way() && self.buckets.words().try_lock()?.is_some() {
-            self.snapshots().end_announced();
+        let (words, snapshots) = (self.buckets.words(), self.snapshots());
+        if !snapshots.is_under_way() {
+            return Ok(());
+        }
+        // Until the lock is dropped, no process begins another one.
+        if let Some(_lock) = words.try_lock()? {
+            // To end it may require helping.
+            let ended = words.with_counter(|_| snapshots.end_announced());
+            ended.map_err(io::Error::other)?;
         }
         Ok(())
     }
 
-    /// Removes all copies, bucket by bucket, not all at one moment. Copies that others insert meanwhile may stay.
+    /// Removes all copies, bucket by bucket, not all at one moment. If others insert meanwhile, their copies may stay, and
+    /// older ones that they move.
     ///
     /// # Errors
     /// [`UpdateError`]; some buckets may have been emptied.
@@ -393,7 +411,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     }
 
     /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len): exactly if no thread changes the filter
-    /// meanwhile. Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
+    /// meanwhile, and none completes the call of a killed one later: [`take_over_all`](Self::take_over_all) first sees to that.
+    /// Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
     /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {
         const TRIES: usize = 8;
@@ -423,7 +442,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// something else still holds: afterwards, each has taken effect or never will. Opening a file does this, too.
     ///
     /// # Errors
-    /// [`OpenError::TooManyProcesses`] if no id is free; [`OpenError::Io`] if the system refuses.
+    /// [`OpenError::TooManyProcesses`] if no id of the file is free; [`OpenError::Io`] if the system refuses, or all
+    /// [`max_threads`](crate::max_threads) ids of the process are in use.
     pub fn take_over_all(&self) -> Result<(), OpenError> {
         self.buckets.words().take_over_all()?;
         Ok(self.end_dead_snapshot()?)

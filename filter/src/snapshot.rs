@@ -114,7 +114,8 @@ pub enum SnapshotError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
-    /// Another thread or process is copying or saving the shared filter. Only shared filters return this.
+    /// Another thread or process is copying or saving the shared filter, or ends what a killed one has begun. Only shared
+    /// filters return this.
     #[error(
         "another thread or process is copying or saving the shared filter: try again when it has ended"
     )]
@@ -151,6 +152,11 @@ pub(crate) trait Table {
     /// meanwhile. A bucket that has not been made holds nothing.
     fn freeze(&self, bucket: usize) -> Option<u64>;
 
+    /// Returns what was kept of a bucket, or found in it.
+    fn checked(&self, slots: Option<u64>) -> u64 {
+        slots.expect("it was kept, or else found here")
+    }
+
     /// Calls `each` for the buckets that must be kept before this change: the one that changes, and
     /// both of each fingerprint that it adds or takes.
     fn each_affected(&self, entry: &Entry, each: impl FnMut(usize));
@@ -166,6 +172,16 @@ impl<const SLOTS: usize, const BITS: usize, W: Storage> Table for Buckets<SLOTS,
         let frozen = self.replace(bucket, word, Layout::<SLOTS, BITS>::advance(word));
         // In a damaged table, the snapshot is worth nothing, but must end.
         (frozen || self.is_damaged()).then(|| Layout::<SLOTS, BITS>::slots(word))
+    }
+
+    fn checked(&self, slots: Option<u64>) -> u64 {
+        let possible = slots.filter(|&word| Layout::<SLOTS, BITS>::slots(word) == word);
+        possible.unwrap_or_else(|| {
+            // Another process has emptied the place, or filled it with anything.
+            self.words().note_damage();
+            assert!(self.is_damaged(), "it was kept, or else found here");
+            0
+        })
     }
 
     fn each_affected(&self, entry: &Entry, each: impl FnMut(usize)) {
@@ -518,7 +534,7 @@ impl<T: Table, A: Announced> Iterator for Snapshot<'_, T, A> {
         if self.next % STRIDE == 0 {
             self.kept.pass(self.next);
         }
-        Some(slots.expect("it was kept, or else found here"))
+        Some(self.table.checked(slots))
     }
 }
 

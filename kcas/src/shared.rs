@@ -43,7 +43,7 @@ pub const USER: usize = 8;
 const LEN: usize = 1;
 const IDS: usize = 2;
 const BOOT: usize = 3;
-/// The device of the file, its inode, and that of the lock file.
+/// The device of the file, its inode, and that of the lock file, which is on the same device.
 const IDENTITY: usize = 5;
 const USERS: usize = 8;
 const CHECKSUM: usize = USERS + USER;
@@ -59,7 +59,7 @@ const TABLE: usize = 1 << 18;
 pub const EXTRA_BYTES: usize = 8 * TABLE;
 const _: () = assert!(RECORDS + MAX_THREADS * RECORD_WORDS <= TABLE);
 
-/// Ids of one lock. A process locks a block for every four threads of it that take part.
+/// Ids of one lock. Each open array locks a block for every four threads that use it.
 const BLOCK: usize = 4;
 const BLOCKS: usize = MAX_THREADS / BLOCK;
 /// The lock that the user of an array may take.
@@ -103,7 +103,7 @@ pub enum OpenError {
     OtherParameters,
     /// All ids are locked by living processes.
     #[error(
-        "too many processes or threads change the file: at most {BLOCKS} processes can, with up to {BLOCK} updating threads each"
+        "too many processes or threads change the file: it can be open {BLOCKS} times, with up to {BLOCK} updating threads each"
     )]
     TooManyProcesses,
 }
@@ -249,7 +249,11 @@ impl Shared {
         let mut process = None;
         if writable {
             let locks = Locks::open(&lock_path(path), false)?;
-            identity[2] = locks.inode();
+            let (device, inode) = locks.identity();
+            if device != metadata.dev() {
+                return Err(OpenError::Copy);
+            }
+            identity[2] = inode;
             process = Some(Process::new(locks)?);
         }
         if [0, 1, 2].map(|nth| word(IDENTITY + nth)) != identity {
@@ -439,6 +443,10 @@ impl WordArray<Shared> {
         let header = Mapping::new(&file, words)?;
         let [first, second] = boot()?;
         let metadata = file.metadata()?;
+        let (device, lock_inode) = locks.identity();
+        if device != metadata.dev() {
+            return Err(OpenError::Copy);
+        }
         let fixed = [
             MAGIC,
             len as u64,
@@ -447,7 +455,7 @@ impl WordArray<Shared> {
             second,
             metadata.dev(),
             metadata.ino(),
-            locks.inode(),
+            lock_inode,
         ];
         for (word, value) in header.iter().zip(fixed.into_iter().chain(user)) {
             word.store(value, Ordering::Relaxed);
@@ -492,7 +500,8 @@ impl WordArray<Shared> {
     /// Progress: lock-free.
     ///
     /// # Errors
-    /// [`OpenError::TooManyProcesses`] when the process has no id and none is left; [`OpenError::Io`] when the system refuses.
+    /// [`OpenError::TooManyProcesses`] when the thread has no id in the file and none is left; [`OpenError::Io`] when the system
+    /// refuses, or no thread id is left.
     pub fn take_over_all(&self) -> Result<(), OpenError> {
         let process = self.words.process()?;
         let claimed = thread_id::with(|thread| match Shared::held(process, thread) {
@@ -513,10 +522,10 @@ impl WordArray<Shared> {
         self.words.ids_used()
     }
 
-    /// Reserves memory for all words.
+    /// Reserves memory for all words. Words that have some keep it, whatever others do with them meanwhile.
     ///
     /// # Errors
-    /// When the system refuses or lacks memory, or the file has lost its name.
+    /// When the system refuses or lacks memory, or the file has lost its name or was cut off.
     pub fn reserve(&self) -> io::Result<()> {
         let Shared { path, mapping, .. } = &self.words;
         let file = shared_memory::open(path, true)?;
@@ -557,9 +566,11 @@ impl WordArray<Shared> {
             return None;
         }
         let id = thread_id::with_held(|me| {
-            let process = words.process.as_ref()?;
-            let is_mine = process.locks.are_mine();
-            is_mine.then(|| Shared::held(process, me)).flatten()
+            let mut process = words.process.as_ref()?;
+            while !process.locks.are_mine() {
+                process = process.child.get()?;
+            }
+            Shared::held(process, me)
         })??;
         Some(action(&words.words_of(id)[KEPT]))
     }

@@ -199,6 +199,12 @@ impl<W: Storage> WordArray<W> {
         self.words.words().is_damaged()
     }
 
+    /// Notes damage that the user of the array has found ([`is_damaged`](Self::is_damaged)). Memory of the process alone has none.
+    #[doc(hidden)]
+    pub fn note_damage(&self) {
+        self.words.words().note_damage();
+    }
+
     /// True if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.number() == 0

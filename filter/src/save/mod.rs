@@ -76,7 +76,7 @@ use crate::snapshot::SnapshotError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The filter could not be copied. Nothing was written.
+    /// The filter could not be copied. Nothing was written, except before [`SnapshotError::Damaged`].
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.

@@ -8,8 +8,22 @@ use kcas::{Entry, WordArray};
 use super::{Announced, Backup, SnapshotError, filled, kept_in};
 use crate::buckets::{MAX_WORD, commit, replace};
 
-/// Gets the right to make a snapshot, which one caller has at a time, and makes sure that there is memory for places.
-pub(crate) type Hold<W, H> = fn(&WordArray<W>) -> Result<H, SnapshotError>;
+/// The right to make a snapshot, which one caller has at a time.
+#[derive(Debug)]
+pub struct Right<W, H> {
+    /// Gets it, and makes sure that there is memory for places.
+    pub hold: fn(&WordArray<W>) -> Result<H, SnapshotError>,
+    /// False in a forked child of the process that got it.
+    pub is_mine: fn(&H) -> bool,
+}
+
+impl<W, H> Clone for Right<W, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W, H> Copy for Right<W, H> {}
 
 /// The one snapshot that may be under way of a table in words that processes share. The array has the table's words, then
 /// from a whole cache line on the word that announces the snapshot, then a place for each bucket, filled as those in memory.
@@ -19,7 +33,7 @@ pub struct InFile<'a, W, H> {
     /// The number of the word that announces: a number in the higher bits, odd while a snapshot is under way, and the number
     /// of buckets that it has behind it.
     announcement: usize,
-    hold: Hold<W, H>,
+    right: Right<W, H>,
 }
 
 /// [`Backup`] in a file.
@@ -28,7 +42,7 @@ pub struct BackupInFile<'a, W, H> {
     snapshots: InFile<'a, W, H>,
     number: u64,
     /// For whoever makes the snapshot.
-    _hold: Option<H>,
+    hold: Option<H>,
 }
 
 /// Bits of a number of buckets. The other 30 are those of a snapshot's number: a thread would have to be stopped while a
@@ -53,11 +67,11 @@ impl<'a, W: Storage, H> InFile<'a, W, H> {
 
     /// Makes the snapshots of a table with this many buckets in an array with [these words](Self::words).
     #[inline]
-    pub fn new(words: &'a WordArray<W>, buckets: usize, hold: Hold<W, H>) -> Self {
+    pub fn new(words: &'a WordArray<W>, buckets: usize, right: Right<W, H>) -> Self {
         InFile {
             words,
             announcement: buckets.next_multiple_of(8),
-            hold,
+            right,
         }
     }
 
@@ -80,14 +94,12 @@ impl<'a, W: Storage, H> InFile<'a, W, H> {
         }
     }
 
-    /// Ends the snapshot that is announced, if there is one: that of the caller, or of a process that was killed, if the
-    /// caller has the right to make one.
-    pub fn end_announced(self) {
-        let number = self.announced() >> BEHIND_BITS;
-        self.set(
-            self.announcement,
-            (number + number % 2) << BEHIND_BITS & MAX_WORD,
-        );
+    /// Ends the snapshot that is announced, if there is one: that of a process that was killed. The caller has the right to make
+    /// one. Returns the number, which is even.
+    pub fn end_announced(self) -> u64 {
+        let ended = ended(self.announced() >> BEHIND_BITS);
+        self.set(self.announcement, ended);
+        ended >> BEHIND_BITS
     }
 }
 
@@ -107,27 +119,31 @@ impl<'a, W: Storage, H: Debug> Announced for InFile<'a, W, H> {
             each(&BackupInFile {
                 snapshots: self,
                 number,
-                _hold: None,
+                hold: None,
             });
         }
     }
 
     fn announce(self, buckets: usize) -> Result<Self::Backup, SnapshotError> {
-        let hold = (self.hold)(self.words)?;
-        self.end_announced();
+        let hold = (self.right.hold)(self.words)?;
+        let number = self.end_announced() + 1;
         (1..=buckets).for_each(|nth| self.set(self.announcement + nth, 0));
-        let number = (self.announced() >> BEHIND_BITS) + 1;
         self.set(self.announcement, number << BEHIND_BITS);
         Ok(BackupInFile {
             snapshots: self,
             number,
-            _hold: Some(hold),
+            hold: Some(hold),
         })
     }
 
-    fn end(self, _: &Self::Backup) {
-        self.end_announced();
+    fn end(self, own: &Self::Backup) {
+        own.announce(ended(own.number));
     }
+}
+
+/// Returns what announces no snapshot, after that of this number.
+fn ended(number: u64) -> u64 {
+    (number + number % 2) << BEHIND_BITS & MAX_WORD
 }
 
 impl<W: Storage, H: Debug> BackupInFile<'_, W, H> {
@@ -137,6 +153,29 @@ impl<W: Storage, H: Debug> BackupInFile<'_, W, H> {
 
     fn is_needed(&self, bucket: usize, announced: u64) -> bool {
         announced >> BEHIND_BITS == self.number && bucket as u64 >= announced & BEHIND
+    }
+
+    /// Replaces the announcement of this snapshot, for whoever makes it. If another one stands there, what was kept may be
+    /// lost: only a process that writes anything can do that.
+    fn announce(&self, announcement: u64) {
+        let InFile {
+            words,
+            announcement: index,
+            right,
+        } = self.snapshots;
+        // A forked child has a copy of the snapshot, but not the right to it.
+        if !self.hold.as_ref().is_some_and(right.is_mine) {
+            return;
+        }
+        loop {
+            let found = words.load(index);
+            if found >> BEHIND_BITS != self.number {
+                return words.note_damage();
+            }
+            if words.is_damaged() || replace(words, index, found, announcement) {
+                return;
+            }
+        }
     }
 }
 
@@ -166,7 +205,6 @@ impl<W: Storage, H: Debug> Backup for BackupInFile<'_, W, H> {
     }
 
     fn pass(&self, buckets: usize) {
-        let announced = self.number << BEHIND_BITS | buckets as u64;
-        self.snapshots.set(self.snapshots.announcement, announced);
+        self.announce(self.number << BEHIND_BITS | buckets as u64);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filter::internals::in_file::{self, Announced, Backup, InFile, Memory};
+use filter::internals::in_file::{self, Announced, Backup, InFile, Memory, Right};
 use filter::internals::length::Length;
 use filter::{Class, CuckooFilter, SnapshotError, UpdateError};
 use kcas::storage::Storage;
@@ -72,14 +72,19 @@ impl Memory for Words {
         _: &'a Length,
         buckets: usize,
     ) -> InFile<'a, Words, ()> {
-        // The tests make one at a time.
-        InFile::new(words, buckets, |_| Ok(()))
+        InFile::new(words, buckets, RIGHT)
     }
 }
 
+/// The tests make one snapshot at a time.
+const RIGHT: Right<Words, ()> = Right {
+    hold: |_| Ok(()),
+    is_mine: |()| true,
+};
+
 /// Begins a copy, and comes as far as the last bucket, for a thread that is killed.
 pub(crate) fn begin_copy(filter: &SmallInFile) {
-    let snapshots = InFile::new(in_file::words(filter), BUCKETS, |_| Ok(()));
+    let snapshots = InFile::new(in_file::words(filter), BUCKETS, RIGHT);
     let kept = snapshots.announce(BUCKETS).unwrap();
     kept.pass(BUCKETS - 1);
 }

@@ -1,7 +1,7 @@
 //! Copies and saves of a filter in a file, while processes change it and are killed.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,9 +9,10 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use filter::shared::{OpenError, SharedCuckooFilter};
-use filter::{CuckooFilter, Filter, SnapshotError};
+use filter::{CuckooFilter, Filter, SaveError, SnapshotError};
 
 use crate::file::File;
+use crate::storm::TABLE;
 
 const BUCKETS: usize = 1_000;
 /// Keys that stay.
@@ -129,8 +130,11 @@ fn saved_filter_is_loaded_into_another_file() {
     let filter = create(&file, &keys);
     thread::scope(|threads| {
         let changes = threads.spawn(|| (0..5).for_each(|_| change(&filter, &keys[STAYING..])));
-        while !changes.is_finished() {
+        loop {
             filter.save(&saved.0).unwrap();
+            if changes.is_finished() {
+                break;
+            }
         }
     });
     let loaded = CuckooFilter::load(&saved.0).unwrap();
@@ -147,12 +151,14 @@ fn saved_filter_is_loaded_into_another_file() {
     }
 }
 
-/// A writer that saves the same filter again.
-struct Again<'a>(&'a SharedCuckooFilter, Option<SnapshotError>);
+/// A writer that first does something else.
+struct After<F>(Option<F>);
 
-impl io::Write for Again<'_> {
+impl<F: FnOnce()> io::Write for After<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.1 = self.1.take().or_else(|| self.0.to_bytes().err());
+        if let Some(first) = self.0.take() {
+            first();
+        }
         Ok(bytes.len())
     }
 
@@ -165,15 +171,53 @@ impl io::Write for Again<'_> {
 fn simultaneous_second_save_is_refused() {
     let file = File::new("busy");
     let filter = create(&file, &keys());
-    let mut writer = Again(&filter, None);
-    filter.write_to(&mut writer).unwrap();
-    assert_eq!(writer.1, Some(SnapshotError::Busy));
+    let mut second = None;
+    let save_again = || second = filter.to_bytes().err();
+    filter.write_to(After(Some(save_again))).unwrap();
+    assert_eq!(second, Some(SnapshotError::Busy));
     assert!(filter.to_bytes().is_ok());
     std::fs::rename(&file.0, file.0.with_extension("renamed")).unwrap();
     let error = filter.to_bytes().unwrap_err();
     std::fs::rename(file.0.with_extension("renamed"), &file.0).unwrap();
     let is_refused = |kind| kind == io::ErrorKind::NotFound;
     assert!(matches!(error, SnapshotError::Refused { kind, .. } if is_refused(kind)));
+}
+
+/// Saves a filter while another process writes these words, the first of which announces the save.
+fn save_over(name: &str, words: &[u64]) -> Result<(), SaveError> {
+    let file = File::new(name);
+    let filter = create(&file, &keys());
+    let opened = std::fs::File::options().write(true).open(&file.0).unwrap();
+    let write = || {
+        let bytes: Vec<_> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let announcement = TABLE + 8 * BUCKETS.next_multiple_of(8) as u64;
+        opened.write_all_at(&bytes, announcement).unwrap();
+    };
+    filter.write_to(After(Some(write)))
+}
+
+/// A word that announces the first save.
+const FIRST: u64 = 1 << 33;
+
+/// Were it not, others might have kept a bucket for the other save instead, or not at all.
+#[test]
+fn save_that_another_ended_is_damaged() {
+    assert!(save_over("own", &[FIRST]).is_ok());
+    for announcement in [0, 2 * FIRST, 3 * FIRST] {
+        let saved = save_over("ended", &[announcement]);
+        let is_damaged = matches!(saved, Err(SaveError::Snapshot(SnapshotError::Damaged)));
+        assert!(is_damaged, "{announcement:#x}: {saved:?}");
+    }
+}
+
+/// No filter could load what is saved.
+#[test]
+fn save_of_impossible_bucket_is_damaged() {
+    let mut words = [u64::MAX >> 1; BUCKETS + 1];
+    words[0] = FIRST;
+    let saved = save_over("impossible", &words);
+    let is_damaged = matches!(saved, Err(SaveError::Snapshot(SnapshotError::Damaged)));
+    assert!(is_damaged, "{saved:?}");
 }
 
 /// The size that the docs say.

@@ -317,7 +317,7 @@ impl Member {
             }
             let gap = last.elapsed();
             if gap.as_nanos() as u64 > get(WAIT_NS) {
-                // A process that was stopped itself does not count.
+                // A process that was stopped itself does not count: its number changes before and during each stop.
                 if stops == get(STOPS) {
                     raise(GAP_NS, gap.as_nanos() as u64);
                     raise(WAIT_NS, gap.saturating_sub(waits.since()).as_nanos() as u64);
@@ -447,10 +447,13 @@ impl Team {
                 self.processes[process] = self.start_process(process)?;
             } else {
                 let id = Pid::from_raw(self.processes[process].id() as i32);
-                self.board.words(process)[STOPS].fetch_add(1, Ordering::Relaxed);
-                kill(id, how)?;
-                sleep(PERIOD);
-                kill(id, Signal::SIGCONT)?;
+                for signal in [how, Signal::SIGCONT] {
+                    self.board.words(process)[STOPS].fetch_add(1, Ordering::Relaxed);
+                    kill(id, signal)?;
+                    if signal == how {
+                        sleep(PERIOD);
+                    }
+                }
             }
             disturbed += 1;
         }

@@ -151,20 +151,39 @@ fn bytes_of(words: usize) -> io::Result<i64> {
 }
 
 /// Reserves the memory of the first words of a file, so that no later access lacks any (which would end the process by SIGBUS).
+/// Processes may use the words meanwhile. (`posix_fallocate` of the C library might write into them.)
 ///
 /// # Errors
-/// When the system refuses, or lacks memory.
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; [`Unsupported`](io::ErrorKind::Unsupported) in a
+/// file system that reserves no memory; any other when the system refuses, or lacks memory.
 pub fn reserve(file: &File, words: usize) -> io::Result<()> {
-    let bytes = bytes_of(words)?;
-    loop {
+    const MIN_PIECE: i64 = 1 << 16;
+    let (mut reserved, bytes) = (0, bytes_of(words)?);
+    // If it can be, all at once: otherwise, too little memory would be found when all of it is taken.
+    let mut piece = bytes;
+    if file.metadata()?.len() < bytes as u64 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    while reserved < bytes {
+        piece = piece.min(bytes - reserved);
+        let mode = libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: the descriptor is open.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
-            0 => return Ok(()),
-            // A signal came.
-            libc::EINTR => {}
-            error => return Err(io::Error::from_raw_os_error(error)),
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, reserved, piece) } == 0 {
+            reserved += piece;
+            continue;
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // A signal came, and tmpfs has given all back. Perhaps another one comes after the same time.
+            Some(libc::EINTR) => piece = (piece / 2).max(MIN_PIECE),
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
+                let advice = "this file system reserves no memory: put the file on tmpfs, for example in /dev/shm";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, advice));
+            }
+            _ => return Err(error),
         }
     }
+    Ok(())
 }
 
 /// Gives a file without a name this name; it appears whole or not at all.

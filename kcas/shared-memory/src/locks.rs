@@ -40,9 +40,16 @@ pub struct Lock {
     marker: Arc<Marker>,
 }
 
+impl Lock {
+    /// True in the process that took it, and false in its forked children, which do not have it.
+    pub fn is_mine(&self) -> bool {
+        self.marker.is_original()
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
-        if !self.marker.is_original() {
+        if !self.is_mine() {
             std::mem::forget(self.page.take());
         }
     }
@@ -52,8 +59,9 @@ impl Locks {
     /// Opens the file of this name, and makes it if there is none and `create` is true.
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported) in a file system where a mapping does not keep locks, such as overlayfs; any
-    /// other when the system refuses, or the file is not a regular one.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) in a file system where a mapping does not keep locks, such as overlayfs;
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has locked all of the file; any other when the system
+    /// refuses, or the file is not a regular one.
     pub fn open(path: &Path, create: bool) -> io::Result<Locks> {
         let path = std::path::absolute(path)?;
         let mut options = OpenOptions::new();
@@ -74,7 +82,8 @@ impl Locks {
     /// Checks that a page keeps a lock. In some file systems it does not: overlayfs maps a file of the file system below, so the
     /// open file description that has the lock is gone when its descriptor is closed.
     fn outlive_descriptors(&self) -> io::Result<()> {
-        loop {
+        const TRIES: usize = 16;
+        for _ in 0..TRIES {
             // Any byte that is no lock, so that no other process is likely to check with the same.
             let random = RandomState::new().build_hasher().finish();
             let byte = 1 << 32 | (random >> 16) as i64;
@@ -94,11 +103,12 @@ impl Locks {
                 };
             }
         }
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Returns the number by which the file's system knows it.
-    pub fn inode(&self) -> u64 {
-        self.identity.1
+    /// Returns the file's device and inode.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
     }
 
     /// Opens the same file again, with an open file description of its own: by the descriptor, wherever it has moved, or by its name, if

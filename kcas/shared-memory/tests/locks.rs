@@ -1,4 +1,4 @@
-//! Locks live as long as the address space that took them.
+//! Locks live as long as the address space that took them; files are reserved as they are.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader};
@@ -64,15 +64,15 @@ fn descriptor_of(path: &Path) -> i32 {
 fn lock_follows_file_after_descriptor_reuse() {
     let (file, other) = (File::new("reused"), File::new("other"));
     let locks = Locks::open(&file.0, true).unwrap();
-    let inode = locks.inode();
+    let identity = locks.identity();
     let opened = fs::File::create(&other.0).unwrap();
     // SAFETY: nothing else in this process uses the number.
     unsafe { libc::dup2(opened.as_raw_fd(), descriptor_of(&file.0)) };
     let second = Locks::open(&file.0, false).unwrap();
     let held = locks.try_lock(3).unwrap();
     assert!(held.is_some() && second.try_lock(3).unwrap().is_none());
-    let inodes = [locks.inode(), locks.for_child().unwrap().inode()];
-    assert_eq!(inodes, [inode; 2]);
+    let identities = [locks.identity(), locks.for_child().unwrap().identity()];
+    assert_eq!(identities, [identity; 2]);
     drop(held);
     fs::remove_file(&file.0).unwrap();
     fs::write(&file.0, "").unwrap();
@@ -94,25 +94,41 @@ fn file_that_is_not_regular_is_refused() {
     assert!(shared_memory::open(&pipe.0, true).is_err());
 }
 
-/// Overlayfs is mounted for this program alone, where users may do that.
 #[test]
-fn file_system_that_drops_locks_is_refused() {
-    const MOUNT: &str = "cd \"$1\" && mkdir lower upper work merged && mount -t overlay overlay \
-        -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
-        exec \"$0\" --exact file_system_that_drops_locks_is_refused";
-    if let Ok(path) = env::var("OVERLAY") {
-        let error = Locks::open(path.as_ref(), true).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
-        return;
-    }
-    let folder = File::new("overlay");
+fn file_locked_by_another_is_refused() {
+    let file = File::new("locked");
+    let opened = fs::File::create(&file.0).unwrap();
+    // SAFETY: all zeros are a valid `flock`.
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    whole.l_type = libc::F_WRLCK as _;
+    // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
+    let locked = unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_OFD_SETLK, &whole) };
+    assert_eq!(locked, 0);
+    let error = Locks::open(&file.0, false).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn cut_file_is_not_enlarged() {
+    let file = File::new("cut");
+    let opened = fs::File::create(&file.0).unwrap();
+    opened.set_len(7_999).unwrap();
+    let error = shared_memory::reserve(&opened, 1_000).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    shared_memory::reserve(&opened, 999).unwrap();
+    assert_eq!(opened.metadata().unwrap().len(), 7_999);
+}
+
+/// Runs a test again, with the name of a file system that is mounted for this program alone, where users may do that.
+fn run_mounted(test: &str, mount: &str) {
+    let folder = File::new(test);
     fs::create_dir(&folder.0).unwrap();
+    let script = format!("cd \"$1\" && {mount} || exit 77; exec \"$0\" --exact \"$2\"");
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", MOUNT]);
-    command.arg(env::current_exe().unwrap()).arg(&folder.0);
-    let output = command
-        .env("OVERLAY", folder.0.join("merged/file"))
-        .output();
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    command.arg(env::current_exe().unwrap());
+    command.args([folder.0.as_os_str(), test.as_ref()]);
+    let output = command.env("MOUNTED", folder.0.join("merged")).output();
     let _ = fs::remove_dir_all(&folder.0);
     match output {
         Ok(output) if output.status.success() => {
@@ -122,20 +138,43 @@ fn file_system_that_drops_locks_is_refused() {
         Ok(output) if output.status.code() == Some(101) => {
             panic!("{}", String::from_utf8_lossy(&output.stdout));
         }
-        other => println!("overlayfs cannot be mounted here: {other:?}"),
+        other => println!("it cannot be mounted here: {other:?}"),
     }
+}
+
+#[test]
+fn file_system_that_drops_locks_is_refused() {
+    const MOUNT: &str = "mkdir lower upper work merged && mount -t overlay overlay \
+        -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
+    let Ok(folder) = env::var("MOUNTED") else {
+        return run_mounted("file_system_that_drops_locks_is_refused", MOUNT);
+    };
+    let error = Locks::open(&Path::new(&folder).join("file"), true).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+}
+
+/// Instead of reserving memory, the C library would write into live words.
+#[test]
+fn file_system_that_reserves_nothing_is_refused() {
+    const MOUNT: &str = "mkdir merged && mount -t ramfs ramfs merged";
+    let Ok(folder) = env::var("MOUNTED") else {
+        return run_mounted("file_system_that_reserves_nothing_is_refused", MOUNT);
+    };
+    let made = shared_memory::create_unnamed(folder.as_ref(), 1_000, 1, 0o600);
+    assert_eq!(made.unwrap_err().kind(), std::io::ErrorKind::Unsupported);
 }
 
 /// Takes a lock, closes all descriptors, and forks a child that never ends. Prints the number of the child.
 fn hold(path: &str) -> ! {
     let locks = Locks::open(path.as_ref(), false).unwrap();
-    let _lock = locks.try_lock(7).unwrap().expect("it is free");
+    let lock = locks.try_lock(7).unwrap().expect("it is free");
+    assert!(lock.is_mine());
     // SAFETY: nothing in this process uses a descriptor above 2.
     unsafe { libc::close_range(3, u32::MAX, 0) };
     // SAFETY: the child does nothing but compare, end and wait.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        if locks.are_mine() {
+        if locks.are_mine() || lock.is_mine() {
             process::abort();
         }
         loop {

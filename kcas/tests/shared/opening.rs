@@ -1,6 +1,6 @@
 //! Which files are opened, and why others are not.
 
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::{env, fs, io};
 
@@ -144,6 +144,21 @@ fn file_of_another_device_is_refused() {
         WordArray::open_to_read(&file.0),
         Err(OpenError::Copy)
     ));
+}
+
+/// Its inode may be the same.
+#[test]
+fn lock_file_of_another_device_is_refused() {
+    let file = create("elsewhere");
+    let other = env::temp_dir().join(format!("kcas-{}-elsewhere.lock", std::process::id()));
+    fs::write(&other, "").unwrap();
+    fs::remove_file(file.lock()).unwrap();
+    symlink(&other, file.lock()).unwrap();
+    let [there, here] = [&other, &file.0].map(|path| fs::metadata(path).unwrap());
+    forge(&file, 7, there.ino());
+    let opened = WordArray::open(&file.0);
+    fs::remove_file(&other).unwrap();
+    assert!(opened.is_err() || there.dev() == here.dev());
 }
 
 #[test]
