@@ -5,7 +5,8 @@ use memory_stats::memory_stats;
 
 const LEN: usize = 1 << 27;
 
-/// What else the process may grow by: a few pages for the allocator and for the test itself.
+/// What else the process may grow or shrink by: pages of the allocator and of the test itself, and of the program's file, which
+/// the system may drop at any time.
 const SLACK: usize = 4 << 20;
 
 fn resident_bytes() -> usize {
@@ -32,7 +33,7 @@ fn memory_is_taken_as_words_are_written() {
         filled >> 20
     );
     assert!(made < SLACK, "{made} bytes resident");
-    let expected = written * 8..written * 8 + SLACK;
+    let expected = written * 8 - SLACK..written * 8 + SLACK;
     assert!(expected.contains(&filled), "{filled} bytes resident");
     words.clear();
     let cleared = resident_bytes().saturating_sub(before);
