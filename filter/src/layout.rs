@@ -5,67 +5,49 @@
 //!     timestamp          slot SLOTS−1   …  slot 1     slot 0
 //! ```
 //!
-//! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on
-//! the word, without a loop or SIMD.
+//! An empty slot is zero.
 //!
 //! # Layouts
 //!
-//! Other layouts are possible as well ([`Builder::layout`](crate::Builder::layout)).
+//! | Slots × bits | Wrong about one absent key in | Bits per key | Timestamp bits |
+//! |---|---:|---:|---:|
+//! | 8×7 | 7.9 | 8.2 | 7 |
+//! | 7×8 | 18.1 | 9.4 | 7 |
+//! | 6×8 | 21.2 | 11.0 | 15 |
+//! | 6×9 | 42.5 | 11.0 | 9 |
+//! | 5×10 | 102 | 13.3 | 13 |
+//! | 5×11 | 205 | 13.3 | 8 |
+//! | 4×8 | 31.8 | 16.8 | 31 |
+//! | 4×12, the default | 512 | 16.8 | 15 |
+//! | 4×13 | 1,024 | 16.8 | 11 |
+//! | 4×14 | 2,048 | 16.8 | 7 |
+//! | 3×16 | 10,900 | 23.2 | 15 |
+//! | 3×18 | 43,700 | 23.2 | 9 |
+//! | 2×24 | 4,190,000 | 38.6 | 15 |
+//! | 2×28 | 67,100,000 | 38.6 | 7 |
 //!
-//! | Slots × bits | Wrong about one absent key in | Bits per key | Load to plan for | Timestamp bits |
-//! |---|---:|---:|---:|---:|
-//! | 8×7 | 7.9 | 8.2 | 0.975 | 7 |
-//! | 7×8 | 18.1 | 9.4 | 0.975 | 7 |
-//! | 6×8 | 21.2 | 11.0 | 0.97 | 15 |
-//! | 6×9 | 42.5 | 11.0 | 0.97 | 9 |
-//! | 5×10 | 102 | 13.3 | 0.96 | 13 |
-//! | 5×11 | 205 | 13.3 | 0.96 | 8 |
-//! | 4×8 | 31.8 | 16.8 | 0.95 | 31 |
-//! | 4×12, the default | 512 | 16.8 | 0.95 | 15 |
-//! | 4×13 | 1,024 | 16.8 | 0.95 | 11 |
-//! | 4×14 | 2,048 | 16.8 | 0.95 | 7 |
-//! | 3×16 | 10,900 | 23.2 | 0.92 | 15 |
-//! | 3×18 | 43,700 | 23.2 | 0.92 | 9 |
-//! | 2×24 | 4,190,000 | 38.6 | 0.83 | 15 |
-//! | 2×28 | 67,100,000 | 38.6 | 0.83 | 7 |
+//! The error rate is that of a full table; it falls with the load. Bits per key are those at the
+//! [load to plan for](Layout::WORKABLE_LOAD); small tables take more. Shorter fingerprints save no memory, but leave more
+//! timestamp bits.
 //!
-//! The error rate holds for a table with every slot taken, which is the maximum
-//! ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)); it falls with the load.
-//! Bits per key hold at the load to plan for
-//! ([`BITS_PER_KEY`](Layout::BITS_PER_KEY),
-//! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
-//!
-//! Memory depends only on the number of slots. Among layouts with the same number of slots, one
-//! with shorter fingerprints is wrong more often, but leaves more bits for the timestamp ([what
-//! they are for](#when-a-timestamp-wraps)).
-//! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses at run time among
-//! all of these except 4×8. `cargo run --release -p harness -- space memory` measures several of
-//! them.
+//! [`Builder::layout`](crate::Builder::layout) accepts others.
+//! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses among these, except 4×8.
 //!
 //! # When a timestamp wraps
 //!
-//! A lookup that finds nothing relies on its first bucket's word being unchanged between two reads. It detects a change modulo
-//! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To miss a present key, the lookup must be suspended between these
-//! reads while
+//! A lookup that finds nothing relies on its first bucket being unchanged between two reads. It misses a present key only if, in
+//! between,
 //!
-//! - additions to the bucket advance the timestamp by an exact multiple of that number and leave the same fingerprints in the
-//!   same slots;
+//! - the additions to the bucket are an exact multiple of 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) and leave the same
+//!   fingerprints in the same slots;
 //! - the key moves into this bucket before the second bucket is read, and out again afterwards.
 //!
-//! A clone or a save of the filter advances every timestamp once, or once for each thread that keeps a bucket's old
-//! contents at the same time. The fingerprints stay, so that many clones or saves within one lookup are enough.
+//! A clone or save counts as one addition to every bucket, or as one for each thread that keeps a bucket's old contents at the same
+//! time. It leaves the fingerprints in place, so clones or saves alone can be enough.
 //!
-//! | Layout | Timestamp bits | Additions to one bucket within one lookup | Minimum time, at 30 ns each |
-//! |---|---:|---:|---:|
-//! | 4×8 | 31 | 2,147,483,648 | 1 min |
-//! | 4×12, 3×16, 2×24 | 15 | 32,768 | 1 ms |
-//! | 4×13 | 11 | 2,048 | 60 µs |
-//! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
-//!
-//! A lookup takes well under a microsecond, so only a preempted lookup can see that many additions. Other threads would have to
-//! spend those milliseconds on a handful of buckets, and stop at an exact multiple. If this risk is too high, choose a layout
-//! with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` stops threads at chosen steps and shows that an exact multiple
-//! misleads a lookup and that nothing less does.
+//! At 30 ns per addition, a wrap takes at least 1 min with 31 bits, 1 ms with 15, 60 µs with 11, and 4 µs with 7, as in
+//! [4×12 with ages](crate::expiring). Only a suspended lookup takes that long. `filter/tests/steps/timestamp_wrap.rs` shows that
+//! one less does not mislead it.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
@@ -73,10 +55,11 @@ const WORD_BITS: usize = 63;
 /// The minimum number of timestamp bits of a layout.
 const MIN_TIMESTAMP_BITS: usize = 7;
 
-/// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the
-/// rest of the 63 bits. A layout is checked at compile time, when it is used: at least one slot,
-/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp. Measured constants, such as
-/// [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may change in a later release.
+/// The division of a bucket's word: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the rest of the 63 bits.
+///
+/// A layout has at least one slot, fingerprints of 2 to 32 bits, and at least 7 timestamp bits. This is checked at compile
+/// time, when the layout is used. Measured constants, such as [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may change in a later
+/// release.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const SLOTS: usize, const BITS: usize>(pub(crate) ());
 
@@ -98,13 +81,12 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     #[doc(hidden)]
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
-    /// The load factor to plan for. It is somewhat below the load at which an insert was first
-    /// refused, as measured in tables of 2^18 buckets (`harness space memory`; larger ones refuse a
-    /// little earlier). That load in turn is somewhat below the theoretical threshold for two
-    /// choices of buckets with that many slots (0.897, 0.959, 0.980, 0.990 for two to five),
-    /// because searches are bounded.
+    /// The load factor to plan for: 0.83 with two slots, 0.92 with three, 0.95 with four, 0.96 with five, 0.97 with six, and
+    /// 0.975 with more. Not every layout reaches it dependably ([`DEPENDABLE`](Self::DEPENDABLE)).
     ///
-    /// Not every layout can be relied on to reach it: see [`DEPENDABLE`](Self::DEPENDABLE).
+    /// It is somewhat below the load at which an insert was first refused in tables of 2^18 buckets (`harness space memory`;
+    /// larger tables refuse a little earlier). Because searches are bounded, that load is somewhat below the theoretical
+    /// threshold for two choices of buckets (0.897, 0.959, 0.980 and 0.990 with two to five slots).
     pub const WORKABLE_LOAD: f64 = match SLOTS {
         1 => 0.20,
         2 => 0.83,
@@ -115,30 +97,31 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         _ => 0.975,
     };
 
-    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a
-    /// filter can be built for a number of keys. They do not with one slot per bucket, where a
-    /// chain of shifts has no branches and three keys with the same two buckets are one too many;
-    /// nor with fingerprints shorter than seven bits: there are few of these, and they lead to few
-    /// different buckets; nor with two slots and fewer than ten bits, where five keys of one class are one
-    /// too many, and a large table has such a class by chance: with seven bits, one table in 20 for 10^7 keys;
-    /// with nine bits, one in 9 of the greatest tables, which have 2^32 buckets. In every dependable layout, fewer
-    /// than one in 20 of the greatest tables has a class with too many keys. (An
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has one copy of a class at most: there, two slots of seven
-    /// bits or more are dependable.)
+    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be built for a
+    /// number of keys. Three kinds of layouts do not:
+    ///
+    /// - one slot per bucket: a chain of shifts has no branches, and three keys with the same two buckets are one too many;
+    /// - fingerprints of fewer than seven bits: they lead to few different buckets;
+    /// - two slots and fewer than ten bits: five keys of one class are one too many, and a large table has such a class by
+    ///   chance. With seven bits, one table in 20 for 10^7 keys has one; with nine bits, one in 9 of the greatest tables,
+    ///   which have 2^32 buckets.
+    ///
+    /// In every dependable layout, fewer than one in 20 of the greatest tables has a class with too many keys. An
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has at most one copy of a class, so there two slots of at least
+    /// seven bits are dependable.
     pub const DEPENDABLE: bool = Self::DEPENDABLE_FOR_SETS && !(SLOTS == 2 && BITS < 10);
 
     /// [`DEPENDABLE`](Self::DEPENDABLE) for a filter with at most one copy of a class: no class has too many.
     pub(crate) const DEPENDABLE_FOR_SETS: bool = SLOTS >= 2 && BITS >= 7;
 
-    /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
-    /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
-    /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
-    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured); with four bits
-    /// or fewer, it may be greater than 1. At a
-    /// lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
+    /// The fraction of absent keys that are reported as present if every slot is taken: about 2 × `SLOTS` / 2^`BITS`. A lookup
+    /// compares 2 × `SLOTS` fingerprints, and each equals the key's once in 2^`BITS`, or a little more often because one
+    /// fingerprint is twice as frequent as the others.
     ///
-    /// All error rates in these docs are defined this way. The module has a
-    /// [table](self#layouts) of all layouts.
+    /// It is an upper bound, because several slots may match at once: with 7 bits, 6 % fewer were measured. With four bits or
+    /// fewer, it may be greater than 1. At a lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
+    ///
+    /// All error rates in these docs are defined this way ([table](self#layouts)).
     pub const FALSE_POSITIVE_RATE: f64 = {
         let fingerprints = (1u64 << BITS) as f64;
         let alike = (1.0 + 2.0 / fingerprints) / fingerprints;

@@ -26,12 +26,12 @@ use saved::TableSnapshot;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
 
-/// From this many buckets (16 MiB) on, a batch of lookups first prefetches the buckets of a whole group. In smaller tables
-/// the loads of single lookups overlap as well, and locating each key twice costs more.
+/// Number of buckets (16 MiB) at which batches of lookups begin to prefetch. Loads of smaller tables overlap anyway, and
+/// prefetching locates each key twice.
 const FETCHED_BUCKETS: usize = 1 << 21;
 
-/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its table grows a few buckets at a time as keys are
-/// inserted, and no thread waits for it.
+/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its table grows a few buckets at a time, and no thread
+/// waits for that.
 ///
 /// ```
 /// use filter::GrowingCuckooFilter;
@@ -46,24 +46,22 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
-/// Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while the table grows.
+/// Inserts, removes, lookups and counts are linearizable and lock-free, also while the table grows
+/// ([exceptions](crate::limits)).
 ///
-/// - **Error rate.** With every slot taken, one absent key in 5,461 is reported as present at first. Each doubling adds about
-///   0.75 times that rate: one in 508 after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can
-///   [limit](crate::Builder::max_false_positive_rate) the rate, and with it the growth.
-/// - **Memory.** [25 to 46 bits per key](self#what-it-costs). The first size is 8 KiB by default. The table grows by pieces of a
-///   quarter. From a first size of 128 KiB on, four times that are allocated at once, up to 64 MiB
-///   ([`reserved_bytes`](crate::Builder::reserved_bytes)). Removed keys leave room for others;
-///   [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
+/// - **Error rate.** If every slot is taken, one absent key in 5,461 is reported as present at first. Each doubling adds about
+///   0.75 times that rate: one in 508 after thirteen. The builder can
+///   [limit](crate::Builder::max_false_positive_rate) it, and thereby the growth.
+/// - **Memory.** [25 to 46 bits per key](self#what-it-costs), and what is [reserved](crate::Builder::reserved_bytes). Removed
+///   keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
 /// - **Speed.** Lookups take 1.4 to 1.5 times as long as in a fixed-size filter, and longer in memory that was not reserved.
-///   Filling takes longer, too. In a fixed-size filter that is nearly full, inserts and removes take longer than
-///   here (`paper-figures/speed-*.csv`).
+///   [Filling](self#what-it-costs) takes longer as well. Inserts and removes take longer in a nearly full
+///   fixed-size filter (`paper-figures/speed-*.csv`).
 /// - **Copies.** It stores up to six copies of a key, or three while it has grown and less than half of its slots are taken. If
-///   keys may come more than once, use [`insert_if_absent`](Self::insert_if_absent). With hundreds of thousands of keys of three
-///   copies each, the table grows for keys that share buckets, and a new key may be refused in the end
-///   ([`Crowded`](InsertError::Crowded)).
+///   keys repeat, use [`insert_if_absent`](Self::insert_if_absent). If hundreds of thousands of keys have three copies
+///   each, the table grows for keys that share buckets, and may finally refuse a key ([`Crowded`](InsertError::Crowded)).
 /// - **Old keys.** Removing a key that has stayed for more than eight doublings may leave a remainder. It takes a slot and can
-///   cause false positives, within the error rate above, until the filter is emptied and [shrunk](Self::shrink_to_fit).
+///   cause false positives, within the error rate above, until the filter is emptied and shrunk.
 /// - **Two removes at once** of a key's only copy [can remove another key](self#two-removes-of-one-copy).
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
@@ -84,8 +82,8 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
 }
 
 impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
-    /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew are
-    /// indistinguishable. The filter knows more about keys that are inserted later.
+    /// Returns the class of `key`. Two keys of one class are indistinguishable if both were inserted before the filter grew.
+    /// The filter stores more bits of keys that are inserted later.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         Key::new(self.hash_one(key)).class(self.table.base())
     }
@@ -109,23 +107,22 @@ impl<S> GrowingCuckooFilter<S> {
         self.table.memory_bytes() + size_of::<Self>()
     }
 
-    /// Returns a separate filter with the same contents, as [`CuckooFilter::try_clone`] does for a filter
-    /// of fixed size: others may insert and remove meanwhile, and make this one grow.
+    /// Returns a clone, like [`CuckooFilter::try_clone`] of a fixed-size filter. During the call, other threads may insert,
+    /// remove, and make this filter grow.
     ///
-    /// Time and memory: as described there, plus the words of the copy once more. Progress: lock-free, apart from the
-    /// allocator and what a thread's first operation under an id [may lock](crate#guarantees). (The call starts again if
-    /// the table grows by an eighth before the copy begins, or begins another round, and tries again to [turn a timestamp
-    /// over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
+    /// Time and memory: as described there, plus the words of the clone once more. Progress: lock-free, apart from the
+    /// allocator and what a thread's first operation under an id [may lock](crate#guarantees). The call starts again if,
+    /// before it reads the first bucket, the table grows by an eighth or begins another round. It retries the
+    /// [wrap of a timestamp](self#when-a-timestamp-wraps) if another thread has wrapped one that the same counter counts.
     ///
-    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
-    /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
-    /// small, if only what was inserted was removed. The same is true of a filter saved meanwhile.
+    /// The [`len`](Filter::len) of the clone may be too great: by at most the number of slots [without a bit
+    /// left](self#the-table) that were doubled during the call, or by calls in progress when it began. It is never too
+    /// small if only inserted keys were removed. The same is true of a filter that is saved during such calls.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads
-    /// are taken.
+    /// [`SnapshotError`] if there is not enough memory, or if all [`max_threads`](crate::max_threads) ids are in use.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
@@ -138,13 +135,13 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where
-    /// it is, from any position on. It needs exclusive access to the filter, but no memory, and it writes no word:
-    /// a child of `fork` that saves this way goes on sharing the table with its parent.
+    /// Returns a reader of the same bytes as [`to_bytes`](Filter::to_bytes), without copying the table. It can start at any
+    /// position. It needs exclusive access to the filter, but no memory, and writes no word: a forked child that saves this
+    /// way still shares the table's pages with its parent.
     ///
-    /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
-    /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as
-    /// much as in a [copy](Self::try_clone).)
+    /// If a thread never continues inside a call, like the parent's threads in such a child, that call has either taken
+    /// effect or not, and no other key is missing. The `len` of the saved filter may be as much too great as in a
+    /// [clone](Self::try_clone).
     ///
     /// ```
     /// use std::io::{Read, Seek, SeekFrom};
@@ -166,7 +163,8 @@ impl<S> GrowingCuckooFilter<S> {
         SavedBytes::new(self)
     }
 
-    /// Removes everything, and goes back to the first size. (If there is no memory for that, it empties what it has.)
+    /// Removes everything and returns to the first size. If there is no memory for that, the table is emptied but keeps its
+    /// size.
     #[doc(alias = "reset")]
     pub fn clear(&mut self) {
         match Table::try_new(self.table.base(), self.kind) {
@@ -175,16 +173,17 @@ impl<S> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
-    /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
-    /// long as there is room in each; the table keeps its size if there is no memory for a smaller
-    /// copy. A key that came more than eight doublings ago, or what it left behind, takes two slots of a larger table, and
-    /// more after further doublings: while the filter is not empty, such a key may keep about a third of that size, or all
-    /// of it together with other keys of its bucket; and its [`count`](crate::Filter::count) may be more than was inserted.
+    /// Makes the table as small as its contents allow and releases the rest of its memory. An empty filter returns to its
+    /// first size. Buckets are joined in the reverse order of their splits while there is room in each. If there is no
+    /// memory for a smaller copy of the table, it keeps its size.
     ///
-    /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
-    /// memory that is given back. If a key was removed that had not been inserted, one that was inserted later may be
-    /// missing after this.
+    /// A key that came more than eight doublings ago, or its remainder, takes two slots of a larger table, and more after
+    /// further doublings. While the filter is not empty, such a key may keep about a third of that size, or all of it
+    /// together with other keys of its bucket. Its [`count`](crate::Filter::count) may be more than was inserted.
+    ///
+    /// The call takes time in proportion to the size. It needs exclusive access, because other threads could be using the
+    /// released memory. If a key was removed that had not been inserted, a key that was inserted later may be missing
+    /// after this call.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -242,9 +241,9 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
         Ok(self.table.length.count(|| insert().map(u64::from))? == 1)
     }
 
-    /// Makes three loads of buckets, two of a counter of [wraps](self#when-a-timestamp-wraps) and one of
-    /// the number of buckets; more if the table has outgrown what it reserved, and if the key's buckets have
-    /// been changed or split meanwhile. Writes nothing.
+    /// Makes three loads of buckets, two of a counter of [wraps](self#when-a-timestamp-wraps) and one of the number of
+    /// buckets. It makes more if the table is larger than its reserved memory, or if the key's buckets are changed or split
+    /// during the call. Writes nothing.
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
         self.table.contains(hash)
@@ -281,12 +280,12 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
         digest_of_known_keys(&self.hasher)
     }
 
-    /// See [`Filter::len`]; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
+    /// See [`Filter::len`]. In a clone and in a loaded filter, it may be [too great](GrowingCuckooFilter::try_clone).
     fn len(&self) -> usize {
         self.table.length.sum()
     }
 
-    /// For its current size, assuming that the number of keys has doubled steadily.
+    /// The rate at the current size, if the number of keys has doubled steadily.
     fn false_positive_rate_at(&self, copies: usize) -> f64 {
         let full = false_positive_rate(self.table.base(), self.table.buckets());
         rate_at(full, self, copies)

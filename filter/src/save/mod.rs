@@ -3,50 +3,36 @@
 //! [`save`](crate::Filter::save) replaces a file atomically, and [`load`](crate::CuckooFilter::load) reads it.
 //! [`to_bytes`](crate::Filter::to_bytes) and [`write_to`](crate::Filter::write_to) save elsewhere;
 //! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there.
-//! [`load_any`](crate::load_any) loads a filter of any type that has the default hasher and a layout that a builder chooses by
-//! error rate. A
-//! [`Builder`](crate::Builder) loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as
-//! the same [bytes](mod@format).
+//! [`load_any`](crate::load_any) loads a filter of unknown type with the default hasher. A [`Builder`](crate::Builder) loads a filter with another layout or
+//! hasher. With the feature `serde`, filters are serialized as the same [bytes](mod@format).
 //!
 //! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not
-//!   ([exceptions](crate::limits)). A save makes one pass and never starts again. It fails if there is no memory for its buffer
-//!   and for the buckets that others change before the save reaches them (at most another table), or if no thread id is
-//!   free.
-//! - **What is refused.** Accidental damage, another layout, another hasher and another type of filter ([`LoadError`]).
-//! - **Other machines and releases.** A filter of format version 3 can be loaded by every later release, and on any
-//!   machine if its hasher gives the same hashes there. A saved
-//!   filter of that version is kept with the tests, which load it.
+//!   ([exceptions](crate::limits)). A save makes one pass, and fails if there is no [memory](crate::guide#memory) or thread id.
+//! - **Refused**: accidental damage, another layout, another hasher, another type of filter ([`LoadError`]).
+//! - **Other machines and releases.** Every later release can load [version 3](mod@format) of the format, on any machine where the
+//!   hasher gives the same hashes.
 //!
 //! # Hashers
 //!
-//! A filter knows its keys only by their hashes. It can therefore be loaded only with the hasher that it
-//! was built with: of the same type, with the same seeds, and passed to the same function
-//! ([`hasher`](crate::Builder::hasher) or [`unmixed_hasher`](crate::Builder::unmixed_hasher)). The
-//! saved filter includes a digest of the hashes of some known keys, and a hasher that gives other
-//! hashes is refused. The known keys are numbers of every integer type, strings, slices of bytes, a
-//! tuple and an enum.
+//! A filter can be loaded only with the hasher that it was built with: the same type and seeds, passed to the same function
+//! ([`hasher`](crate::Builder::hasher) or [`unmixed_hasher`](crate::Builder::unmixed_hasher)). A saved filter includes a digest of the
+//! hashes of known keys of many types. A hasher that gives these keys other hashes is refused.
 //!
-//! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState),
-//! so a filter that was built with it can be loaded anywhere. Many others do not: ahash, for
-//! example, gives different hashes when it is compiled for a processor with AES instructions. Then the filter
-//! is refused on the other machine.
+//! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState). Many others do not: the
+//! hashes of ahash depend on the processor's AES instructions.
 //!
-//! **What cannot be detected.** Your key type may hash differently than before, because it has a
-//! new field or its `Hash` has changed. It may hash differently on another machine, because it contains a path, an
-//! IP address, or a slice of integers wider than a byte. Or a hasher may differ for some keys, but not for the known ones.
-//! Then the filter loads, and has false negatives. If your key type changes, rebuild the
-//! filter.
+//! **Not detected.** A key type may hash differently because its fields or its `Hash` have changed, or because it is of a
+//! [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only. Then the filter loads
+//! and has false negatives. If your key type changes, rebuild the filter.
 //!
-//! **Random seeds.** A filter whose hasher has seeds that nobody knows, like those of std's
-//! `RandomState`, can be saved, but only a clone of that hasher can load it, in the same process.
-//! If strangers choose the keys and the filter is to be loaded elsewhere, use a hasher with
-//! explicit seeds, draw them at random, and keep them in a secret place.
+//! **Random seeds.** std's `RandomState` does not reveal its seeds: only a clone of it can load the filter, in the same process. If
+//! untrusted users choose the keys, use a hasher with explicit random seeds. Keep them secret:
 //!
 //! ```
 //! use ahash::RandomState;
 //! use filter::{CuckooFilter, LoadError};
 //!
-//! let seeds: [u64; 4] = rand::random(); // to be stored in a safe place
+//! let seeds: [u64; 4] = rand::random();
 //! let hasher = || RandomState::with_seeds(seeds[0], seeds[1], seeds[2], seeds[3]);
 //! let seen = CuckooFilter::builder().capacity(1_000).hasher(hasher()).build()?;
 //! seen.insert("key")?;
