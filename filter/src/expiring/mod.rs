@@ -1,8 +1,7 @@
 //! A filter whose keys expire: it remembers them for a window of time.
 //!
-//! The window is divided into *periods*. Each key has the age of the period in which it was inserted or renewed
-//! ([`AgedLayout`]). When a period begins, the keys of the oldest period expire. The source of the module `table` explains
-//! the protocol and why it is correct.
+//! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains the protocol and
+//! why it is correct.
 
 mod ages;
 mod builder;
