@@ -19,7 +19,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry with these fields.
+    /// Returns the entry with these fields.
     pub const fn new(index: usize, expected: u64, new: u64) -> Entry {
         Entry {
             index,

@@ -1,7 +1,7 @@
 //! Lock-free multi-word compare-and-swap (K-CAS) over an array of 63-bit words.
 //!
 //! [`WordArray::kcas`] compares up to eight words and, if all of them match, replaces all of them atomically. Otherwise it
-//! changes nothing. [`WordArray::load`] never writes.
+//! changes nothing.
 //!
 //! ```
 //! use kcas::{Entry, WordArray};
@@ -17,9 +17,8 @@
 //! # Guarantees
 //!
 //! - **Linearizable** across words and arrays: each operation succeeds or fails at one instant.
-//! - **Lock-free**: each retry is caused by another operation that completed, by success or by failure. A suspended thread
-//!   blocks no other thread, unless it was inside the allocator or, on glibc, inside the dynamic linker. Only a thread's
-//!   first operation under an id uses these.
+//! - **Lock-free** ([argument](protocol#progress)). A suspended thread blocks no other thread, unless it was inside the
+//!   allocator or, on glibc, the dynamic linker. Only a thread's first operation under an id uses these.
 //! - **Loads** never write. A load is a single load if no operation is in progress on its word.
 //! - **Nothing is allocated per operation.** Descriptors are reused: 8 KiB for every 32 ids ever held at the same time.
 //! - **No `unsafe`**, except in the crates behind the optional features `huge-pages` and `shared`.
@@ -27,11 +26,11 @@
 //! # Limits
 //!
 //! - Values have 63 bits, and an operation has at most eight words.
-//! - An operation of two words or more needs an id for its thread, as does a call that helps one. Loads need none. There
-//!   are 4,096 ids ([`max_threads`]). A thread keeps its first id until it ends, unless 3,072 ids are held already; later
-//!   threads need an id only during each call. If no id is free, a call returns [`TooManyThreads`] and changes nothing.
-//!   [`register`] reserves an id for a thread.
-//! - A signal handler may call [`load`](WordArray::load). It must not run or help a K-CAS, which would destroy the K-CAS that
+//! - An operation of at least two words needs an id for its thread, as does a call that helps one. Loads need none. There
+//!   are 4,096 ids ([`max_threads`]). A thread keeps its first id until it ends, unless 3,072 ids are held already: then it
+//!   holds an id only during each call. If no id is free, a call returns [`TooManyThreads`] and changes nothing.
+//!   [`register`] reserves an id.
+//! - A signal handler may call [`load`](WordArray::load). It must not run or help a K-CAS: that would destroy the K-CAS that
 //!   it interrupted.
 //! - A thread that keeps retrying an operation that must fail can delay others for as long as it retries.
 //!

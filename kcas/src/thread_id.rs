@@ -1,4 +1,4 @@
-//! Small dense ids for live threads, claimed and given back without a lock.
+//! Small dense ids for live threads, claimed and returned without a lock.
 //!
 //! A thread claims a free, low id on first use and gives it back when it ends. Once three quarters of the ids are held,
 //! further threads claim an id for each call. Whatever is kept per id (a descriptor, a counter) passes to the next thread
@@ -67,8 +67,8 @@ pub struct TooManyThreads;
 /// thread returns [`TooManyThreads`].
 ///
 /// Progress: lock-free, but it registers the thread's end with the system, for which glibc may take the lock of its
-/// dynamic linker. A thread that is being torn down (its thread-locals are gone) does not keep the id. (With glibc, a
-/// thread that first needs an id in a destructor of a `pthread_key_t` keeps it forever: let it call this earlier.)
+/// dynamic linker. A thread that is being torn down (its thread-locals are gone) does not keep the id. With glibc, a
+/// thread that first needs an id in a destructor of a `pthread_key_t` keeps it forever: let it call this earlier.
 ///
 /// ```
 /// let worker = std::thread::spawn(|| {

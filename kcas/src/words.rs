@@ -13,8 +13,8 @@ use crate::thread_id::{ThreadId, TooManyThreads};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A word did not hold its expected value. This and
-    /// [`TooManyThreads`](Error::TooManyThreads) are the only errors that are not misuse.
+    /// A word did not hold its expected value. All other errors, except [`TooManyThreads`](Error::TooManyThreads), are
+    /// misuse.
     #[error("a word does not hold its expected value")]
     #[non_exhaustive]
     Mismatch,
@@ -77,13 +77,12 @@ pub fn out_of_memory(len: usize) -> OutOfMemory {
 
 /// A fixed-length array of 63-bit words, several of which can be compared and swapped at once.
 ///
-/// Every operation is linearizable. [`load`](Self::load) never writes shared memory;
-/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a
-/// suspended thread blocks no other.
+/// Every operation is linearizable and lock-free ([exceptions](crate#guarantees)). [`load`](Self::load) never writes shared
+/// memory.
 ///
-/// A word is 8 bytes long and aligned to 8 bytes, so none straddles two cache lines or pages,
-/// wherever the array begins. A large array gets its memory from the system page by page, when
-/// words are first written; with the feature `huge-pages`, in pages of 2 MiB where Linux has them.
+/// A word has 8 bytes and is aligned to 8 bytes, so no word straddles two cache lines or pages. The system provides the
+/// memory of a large array page by page, when words are first written. With the feature `huge-pages`, these are pages of
+/// 2 MiB if Linux has them.
 ///
 /// ```
 /// use kcas::{Entry, WordArray};
@@ -123,8 +122,8 @@ impl WordArray {
     /// Makes an array of `len` words, all zero, if there is memory for it.
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may grant them,
-    /// and kill the process later, when the words are written.)
+    /// [`OutOfMemory`] if the allocator refuses `8 × len` bytes. A system that overcommits memory may grant them, and kill the
+    /// process when the words are written.
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let words = zeros(len).ok_or(OutOfMemory { len })?;
         Ok(WordArray::from_storage(Block::new(words)))
@@ -138,8 +137,8 @@ impl WordArray {
         WordArray::try_from_values(values).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Makes an array of these values, reusing their memory, if all fit. (Where atomic words are aligned more strictly
-    /// than others, as on 32-bit x86, it takes the memory of both for a moment.)
+    /// Makes an array of these values, reusing their memory, if all fit. If atomic words are aligned more strictly
+    /// than others, as on 32-bit x86, it briefly needs the memory of both.
     ///
     /// ```
     /// use kcas::{Error, WordArray};
@@ -210,17 +209,16 @@ impl<W: Storage> WordArray<W> {
         self.words.number() == 0
     }
 
-    /// Returns the value of the word at `index`. Never writes shared memory and never helps: a
-    /// writer that stalls inside an operation costs readers of its words a few more loads, until
-    /// another writer helps it.
+    /// Returns the value of the word at `index`. Never writes shared memory and never helps. If a writer stalls inside an
+    /// operation, readers of its words need a few more loads until another writer helps it.
     ///
-    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
-    /// again only if another thread's operation, or a step of one, completed meanwhile).
-    /// Linearization point: the load of the word; but if it returns the new value of an operation that
-    /// succeeded after that load, the decision of the operation.
+    /// Progress: one load if no operation is in progress on the word. Otherwise lock-free: it loads again only if another
+    /// thread's operation, or a step of one, completed during the call.
+    /// Linearization point: the load of the word. If the call returns the new value of an operation that succeeded after
+    /// that load, it is the decision of the operation.
     ///
     /// # Panics
-    /// When `index` is out of range.
+    /// If `index` is out of range.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
         commit::load(self.words.words(), index)
@@ -233,7 +231,7 @@ impl<W: Storage> WordArray<W> {
     /// Progress: wait-free. Linearization point of a value: the load.
     ///
     /// # Panics
-    /// When `index` is out of range.
+    /// If `index` is out of range.
     #[doc(hidden)]
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
@@ -244,7 +242,7 @@ impl<W: Storage> WordArray<W> {
     /// processor other than x86 and 64-bit ARM it does nothing.
     ///
     /// # Panics
-    /// When `index` is out of range.
+    /// If `index` is out of range.
     #[doc(hidden)]
     #[inline]
     pub fn prefetch(&self, index: usize) {
@@ -257,7 +255,7 @@ impl<W: Storage> WordArray<W> {
     /// Progress: lock-free. Linearization point: the last load of the word.
     ///
     /// # Panics
-    /// When `index` is out of range, or no id is left for the thread to help with.
+    /// If `index` is out of range, or no id is left for the thread to help with.
     #[doc(hidden)]
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
@@ -277,16 +275,16 @@ impl<W: Storage> WordArray<W> {
     /// assert_eq!(words.compare_exchange(0, 0, 6), Err(CompareExchangeError::Differs(5)));
     /// ```
     ///
-    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, the same
-    /// as if [`load`](Self::load) had found it.
+    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, that of a [`load`](Self::load) of it.
     ///
     /// # Errors
-    /// [`CompareExchangeError::Differs`] with the value that the word holds instead, `ValueTooWide` before anything else,
-    /// and `TooManyThreads` when another operation must be helped, or had to be a moment ago (never in a thread that has
-    /// [registered](crate::register)).
+    /// - [`CompareExchangeError::Differs`] with the value that the word holds instead.
+    /// - `ValueTooWide`, before anything else.
+    /// - `TooManyThreads` if another operation must be helped, or had to be a moment ago, and no id is free. A thread that has
+    ///   [registered](crate::register) never gets it.
     ///
     /// # Panics
-    /// When `index` is out of range, as slices do.
+    /// If `index` is out of range.
     #[inline]
     pub fn compare_exchange(
         &self,
@@ -317,22 +315,19 @@ impl<W: Storage> WordArray<W> {
         commit::exchange(self.words.words(), index, current, new).is_ok()
     }
 
-    /// Replaces all the words that `entries` names if each holds its expected value at one moment;
-    /// otherwise replaces none. The order of the entries does not matter; an empty `entries` succeeds
-    /// at once.
+    /// Replaces all words that `entries` names if each holds its expected value at one moment. Otherwise it replaces none. The
+    /// order of the entries does not matter. An empty `entries` succeeds.
     ///
-    /// Costs 2k + 1 compare-and-swaps for k > 1 entries without interference, and one for a single
-    /// entry. If the word with the lowest index differs, it costs one. Entries in ascending order
-    /// of index are not copied.
+    /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the word with
+    /// the lowest index differs. Entries in ascending order of index are not copied.
     ///
-    /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the
-    /// operation's status, by whichever thread; of a mismatch: the load of the word that differed,
-    /// by whichever thread (for a single entry, as for
-    /// [`compare_exchange`](Self::compare_exchange)).
+    /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the operation's status, by
+    /// this thread or a helper. Of a mismatch: the load of the word that differed, by either. For a single entry, see
+    /// [`compare_exchange`](Self::compare_exchange).
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if some word differs. The other errors are found before any word changes:
-    /// [`Error::TooManyThreads`], and misuse.
+    /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found before any
+    /// word changes.
     #[inline]
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
         self.run(entries, commit::kcas)
@@ -389,7 +384,7 @@ impl<W: Storage> WordArray<W> {
     /// Sets the word at `index`.
     ///
     /// # Panics
-    /// When `index` is out of range, or `value` is wider than 63 bits.
+    /// If `index` is out of range, or `value` is wider than 63 bits.
     pub fn set(&mut self, index: usize, value: u64) {
         const { assert!(!W::Words::SHARED, "other processes share the words") };
         assert!(
@@ -400,7 +395,7 @@ impl<W: Storage> WordArray<W> {
         self.words.words()[index].store(value, Ordering::Relaxed);
     }
 
-    /// Sets every word to 0. Words that were never written still take no memory.
+    /// Sets every word to 0. Words that were never written still occupy no memory.
     ///
     /// ```
     /// let mut words = kcas::WordArray::from_values(vec![1, 2]);

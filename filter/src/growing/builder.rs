@@ -27,7 +27,7 @@ const MIN_RESERVING: usize = if cfg!(any(
 };
 const MAX_RESERVED: usize = 1 << 23;
 
-/// What the builder of a [`GrowingCuckooFilter`] builds.
+/// The kind of filter that a [`GrowingBuilder`] builds: a [`GrowingCuckooFilter`].
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
     /// Words of address space to reserve, if the user has set a number.
@@ -51,25 +51,24 @@ impl Growing {
 pub type GrowingBuilder<S = FixedState> = Builder<Growing, S>;
 
 impl<S> Builder<Growing, S> {
-    /// Sets how many bytes the filter allocates at once for its table, including the table's first size (and at least that
-    /// much).
+    /// Sets how many bytes the filter allocates at once for its table. The table's first size is included, and is the minimum.
     ///
     /// Up to that size, the table is one piece of memory, and lookups are fastest. Beyond it, the table grows by further
-    /// pieces, four for each doubling; in a core's caches, lookups then take about half as long again. Unless this is
-    /// called, a filter whose [first size](Builder::capacity) is at least 128 KiB allocates four times that size, or 64 MiB
-    /// if that is less; a smaller filter allocates its first size alone. So does a filter that is loaded or copied, by the
-    /// size that it has then.
+    /// pieces, four for each doubling. In a core's caches, lookups then take about half as long again.
     ///
-    /// [`memory_bytes`](crate::Filter::memory_bytes) counts what the table has grown into, and no more. What is reserved
-    /// beyond that costs nothing as long as the system supplies memory when a page is first written, as Linux does for large
-    /// blocks. It is real memory where that is not so:
+    /// By default, a filter whose [first size](Builder::capacity) is at least 128 KiB allocates four times that size, or 64 MiB
+    /// if that is less. A smaller filter allocates only its first size. For a loaded filter or a clone, the size that it has
+    /// then counts as its first size.
     ///
-    /// - after 65,536 large blocks in a process that uses glibc, and for blocks of up to 32 MiB that lie in memory that
-    ///   the process has freed: such blocks are cleared, and so written, at once;
+    /// [`memory_bytes`](crate::Filter::memory_bytes) counts only the memory that the table has grown into. The rest costs nothing
+    /// if the system supplies memory when a page is first written, as Linux does for large blocks. It is real memory
+    ///
+    /// - after 65,536 large blocks in a process that uses glibc, and for blocks of up to 32 MiB in memory that the process
+    ///   has freed, because such blocks are cleared at once;
     /// - after `mlockall`;
     /// - in systems that do not overcommit, and in allocators that count or limit what is requested.
     ///
-    /// Call this with 0 there: then the filter never allocates more than a quarter beyond what it uses.
+    /// Call this with 0 in these cases. The filter then never allocates more than a quarter beyond what it uses.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -83,17 +82,17 @@ impl<S> Builder<Growing, S> {
         self
     }
 
-    /// Limits the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate): if
-    /// growing would take it higher than this, the filter keeps its size, and a key that finds no room is refused
+    /// Limits the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate). If growing would exceed the limit, the
+    /// filter keeps its size and refuses a key that finds no room
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
-    /// It also bounds the memory: at (1 + 0.75 × d) / 5,461 the table doubles d times, from 8 bytes for each
-    /// [bucket](Builder::buckets) that it begins with (8 KiB by default).
+    /// It also bounds the memory: at (1 + 0.75 × d) / 5,461, the table doubles d times. It begins with 8 bytes per
+    /// [bucket](Builder::buckets), or 8 KiB by default.
     ///
-    /// The limit is not saved, nor is what is [reserved](Self::reserved_bytes): the builder that loads a filter sets
-    /// both, and [`GrowingCuckooFilter::load`] sets no limit. A saved filter that is above the builder's limit is loaded all
-    /// the same, and keeps its size and its rate.
+    /// The limit and the [reserved](Self::reserved_bytes) memory are not saved. The builder that loads a filter sets
+    /// both, and [`GrowingCuckooFilter::load`] sets no limit. A saved filter above the builder's limit is loaded,
+    /// and keeps its size and its rate.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};
@@ -118,8 +117,8 @@ impl<S> Builder<Growing, S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is 0 buckets or too large, when the rate allowed is below
-    /// that of a filter before it grows, or when there is no memory.
+    /// [`BuildError`] if the size is 0 buckets or too large, if the allowed rate is below that of a filter before it grows,
+    /// or if there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,
@@ -150,10 +149,10 @@ impl<S> Builder<Growing, S> {
 }
 
 impl GrowingCuckooFilter {
-    /// Builds an empty filter, whose table takes 8 KiB at first.
+    /// Builds an empty filter, whose table has 8 KiB at first.
     ///
     /// # Panics
-    /// When there is no memory for it.
+    /// If there is no memory for it.
     #[must_use]
     pub fn new() -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
@@ -163,7 +162,7 @@ impl GrowingCuckooFilter {
     /// times `n`, and not before some 1,900 ([`Builder::capacity`]).
     ///
     /// # Panics
-    /// When `n` is absurdly large, or there is not enough memory.
+    /// If `n` needs more than 2^32 buckets, or if there is not enough memory.
     #[must_use]
     pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().capacity(n).build())
@@ -179,8 +178,7 @@ impl GrowingCuckooFilter {
 }
 
 impl<S> GrowingCuckooFilter<Mixed<S>> {
-    /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
-    /// [`hasher`](Builder::hasher).
+    /// Like [`with_capacity`](GrowingCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics
     /// See `with_capacity`.

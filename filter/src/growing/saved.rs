@@ -109,11 +109,10 @@ fn header(
     header_of(&GROWING, table.base().to_le_bytes(), &numbers)
 }
 
-/// The bytes of a saved filter that nobody else uses meanwhile, read in place
-/// ([`GrowingCuckooFilter::saved_bytes`]).
+/// A reader of the bytes of a saved filter, which reads the table in place ([`GrowingCuckooFilter::saved_bytes`]).
 ///
-/// A read takes time in proportion to what it returns. Only the last eight bytes, a checksum, take one more pass over
-/// the table if the bytes before them were not read in order, in multiples of eight.
+/// A read takes time in proportion to what it returns. The last eight bytes, a checksum, take one more pass over
+/// the table, unless the bytes before them were read in order and in multiples of eight.
 pub struct SavedBytes<'a> {
     table: &'a Table,
     buckets: usize,
@@ -137,7 +136,7 @@ impl<'a> SavedBytes<'a> {
         }
     }
 
-    /// Returns the number of all bytes, read or not.
+    /// Returns the total number of bytes, including those already read.
     #[expect(clippy::len_without_is_empty)] // It never is.
     pub fn len(&self) -> u64 {
         (HEADER_BYTES + 8 * self.buckets + CHECKSUM_BYTES) as u64

@@ -1,4 +1,4 @@
-//! Loading a file of which the kind is not known.
+//! Loading a file of unknown kind.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::expiring::ExpiringCuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::traits::Filter;
 
-/// Loads a [saved](Filter::save) filter of any kind, with the default hasher: a [`DynCuckooFilter`] in one of the layouts
-/// that [`false_positive_rate`](crate::Builder::false_positive_rate) chooses from, a [`GrowingCuckooFilter`], or an
-/// [`ExpiringCuckooFilter`] of the default layout.
+/// Loads a [saved](Filter::save) filter of unknown type, with the default hasher.
 ///
-/// Calls that only one kind has, such as [`advance`](ExpiringCuckooFilter::advance), need the type: call its `load`.
+/// It is a [`DynCuckooFilter`] in one of the layouts that [`false_positive_rate`](crate::Builder::false_positive_rate)
+/// chooses from, a [`GrowingCuckooFilter`], or an [`ExpiringCuckooFilter`] of the default layout. Calls that only one type
+/// has, such as [`advance`](ExpiringCuckooFilter::advance), need that type: call its `load`.
 ///
 /// ```
 /// use filter::{Filter, GrowingCuckooFilter, load_any};
@@ -30,7 +30,7 @@ use crate::traits::Filter;
 /// ```
 ///
 /// # Errors
-/// [`LoadError`]: another layout is a [`LoadError::Layout`], and another hasher a [`LoadError::Hasher`].
+/// [`LoadError`], such as [`LoadError::Layout`] for another layout and [`LoadError::Hasher`] for another hasher.
 pub fn load_any(path: impl AsRef<Path>) -> Result<Box<dyn Filter>, LoadError> {
     load_by_kind(path.as_ref(), |kind, reader| {
         let filter: Box<dyn Filter> = match kind {

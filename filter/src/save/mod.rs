@@ -73,7 +73,7 @@ pub enum SaveError {
         #[from]
         source: io::Error,
     },
-    /// The file cannot be replaced; an older one is as it was.
+    /// The file cannot be replaced. An older one is unchanged.
     #[error("the filter cannot be saved as {}{}", path.display(), advice(source))]
     #[non_exhaustive]
     File {
@@ -100,7 +100,7 @@ pub enum LoadError {
     /// The first bytes are not those of a saved filter.
     #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
-    /// The bytes are a saved filter of another kind: a growing one, one that forgets, or one that does neither.
+    /// The bytes are a saved filter of another type: fixed-size, growing or expiring.
     #[error("this is a saved {found}: load it as a {loader}")]
     #[non_exhaustive]
     Kind {
@@ -140,8 +140,8 @@ pub enum LoadError {
         /// Bits of an age there, or 0 if it has none.
         ages: u8,
     },
-    /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
-    /// gives different results ([`save`](crate::save#hashers)).
+    /// The keys were hashed by another hasher, with other seeds, or on a machine where the hasher gives other hashes
+    /// ([`save`](crate::save#hashers)).
     #[error(
         "the filter was saved with a hasher that gives other hashes: load it with the hasher and seeds it was \
          built with, passed to the same one of hasher() and unmixed_hasher(), on the same kind of machine; or \
@@ -152,15 +152,15 @@ pub enum LoadError {
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
     #[non_exhaustive]
     Truncated {
-        /// The least length that it can have, judging by what was read: the length of the shortest filter if
-        /// the header itself is cut off, otherwise the correct length.
+        /// The minimum length of the bytes: the correct length, or that of the shortest filter if the header itself is cut
+        /// off.
         bytes: u64,
     },
     /// There are more bytes than the filter has.
     #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
     #[non_exhaustive]
     TooLong {
-        /// Number of extra bytes; 1 if more came through a pipe.
+        /// Number of extra bytes, or 1 for a pipe.
         excess: u64,
     },
     /// A checksum does not match.
@@ -183,7 +183,7 @@ pub enum LoadError {
     #[error("no filter is saved with {what}: this was not written by this crate")]
     #[non_exhaustive]
     Impossible {
-        /// What no filter has.
+        /// The property that no filter has.
         what: &'static str,
     },
     /// The checksums match, but this bucket can never hold this word.
@@ -199,8 +199,8 @@ pub enum LoadError {
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     #[non_exhaustive]
     OutOfMemory {
-        /// The number of buckets it has, with one for the clock of a filter that expires keys (or that
-        /// it [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is more).
+        /// The number of buckets. The clock of an expiring filter counts as one. For a growing filter, it is the number that
+        /// it [reserves](crate::Builder::reserved_bytes) if that is greater.
         buckets: usize,
     },
     /// The reader failed.
