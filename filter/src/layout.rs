@@ -35,19 +35,19 @@
 //!
 //! # When a timestamp wraps
 //!
-//! A lookup that finds nothing relies on its first bucket being unchanged between two reads. It misses a present key only if, in
-//! between,
+//! A lookup that finds nothing relies on its first bucket being unchanged between two reads. It misses a present key only
+//! if, in between,
 //!
 //! - the additions to the bucket are an exact multiple of 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) and leave the same
 //!   fingerprints in the same slots;
 //! - the key moves into this bucket before the second bucket is read, and out again afterwards.
 //!
-//! A clone or save counts as one addition to every bucket, or as one for each thread that keeps a bucket's old contents at the same
-//! time. It leaves the fingerprints in place, so clones or saves alone can be enough.
+//! A clone or save counts as one addition to every bucket, or as one for each thread that keeps a bucket's old contents
+//! at the same time. It leaves the fingerprints in place, so clones or saves alone can be enough.
 //!
 //! At 30 ns per addition, a wrap takes at least 1 min with 31 bits, 1 ms with 15, 60 µs with 11, and 4 µs with 7, as in
-//! [4×12 with ages](crate::expiring). Only a suspended lookup takes that long. `filter/tests/steps/timestamp_wrap.rs` shows that
-//! one less does not mislead it.
+//! [4×12 with ages](crate::expiring). Only a suspended lookup takes that long. `filter/tests/steps/timestamp_wrap.rs`
+//! shows that one less does not mislead it.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
@@ -114,12 +114,13 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// [`DEPENDABLE`](Self::DEPENDABLE) for a filter with at most one copy of a class: no class has too many.
     pub(crate) const DEPENDABLE_FOR_SETS: bool = SLOTS >= 2 && BITS >= 7;
 
-    /// The fraction of absent keys that are reported as present if every slot is taken: about 2 × `SLOTS` / 2^`BITS`. A lookup
-    /// compares 2 × `SLOTS` fingerprints, and each equals the key's once in 2^`BITS`, or a little more often because one
-    /// fingerprint is twice as frequent as the others.
+    /// The fraction of absent keys that are reported as present if every slot is taken: about 2 × `SLOTS` / 2^`BITS`. A
+    /// lookup compares 2 × `SLOTS` fingerprints, and each equals the key's once in 2^`BITS`, or a little more often
+    /// because one fingerprint is twice as frequent as the others.
     ///
-    /// It is an upper bound, because several slots may match at once: with 7 bits, 6 % fewer were measured. With four bits or
-    /// fewer, it may be greater than 1. At a lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
+    /// It is an upper bound, because several slots may match at once: with 7 bits, 6 % fewer were measured. With four
+    /// bits or fewer, it may be greater than 1. At a lower load the rate is proportionally lower: 95 % of this at a load
+    /// of 0.95.
     ///
     /// All error rates in these docs are defined this way ([table](self#layouts)).
     pub const FALSE_POSITIVE_RATE: f64 = {

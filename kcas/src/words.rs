@@ -122,8 +122,8 @@ impl WordArray {
     /// Makes an array of `len` words, all zero, if there is memory for it.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if the allocator refuses `8 × len` bytes. A system that overcommits memory may grant them, and kill the
-    /// process when the words are written.
+    /// [`OutOfMemory`] if the allocator refuses `8 × len` bytes. A system that overcommits memory may grant them, and
+    /// kill the process when the words are written.
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let words = zeros(len).ok_or(OutOfMemory { len })?;
         Ok(WordArray::from_storage(Block::new(words)))
@@ -198,7 +198,8 @@ impl<W: Storage> WordArray<W> {
         self.words.words().is_damaged()
     }
 
-    /// Notes damage that the user of the array has found ([`is_damaged`](Self::is_damaged)). Memory of the process alone has none.
+    /// Notes damage that the user of the array has found ([`is_damaged`](Self::is_damaged)). Memory of the process alone
+    /// has none.
     #[doc(hidden)]
     pub fn note_damage(&self) {
         self.words.words().note_damage();
@@ -275,13 +276,14 @@ impl<W: Storage> WordArray<W> {
     /// assert_eq!(words.compare_exchange(0, 0, 6), Err(CompareExchangeError::Differs(5)));
     /// ```
     ///
-    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, that of a [`load`](Self::load) of it.
+    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, that of a [`load`](Self::load)
+    /// of it.
     ///
     /// # Errors
     /// - [`CompareExchangeError::Differs`] with the value that the word holds instead.
     /// - `ValueTooWide`, before anything else.
-    /// - `TooManyThreads` if another operation must be helped, or had to be a moment ago, and no id is free. A thread that has
-    ///   [registered](crate::register) never gets it.
+    /// - `TooManyThreads` if another operation must be helped, or had to be a moment ago, and no id is free. A thread
+    ///   that has [registered](crate::register) never gets it.
     ///
     /// # Panics
     /// If `index` is out of range.
@@ -315,19 +317,19 @@ impl<W: Storage> WordArray<W> {
         commit::exchange(self.words.words(), index, current, new).is_ok()
     }
 
-    /// Replaces all words that `entries` names if each holds its expected value at one moment. Otherwise it replaces none. The
-    /// order of the entries does not matter. An empty `entries` succeeds.
+    /// Replaces all words that `entries` names if each holds its expected value at one moment. Otherwise it replaces
+    /// none. The order of the entries does not matter. An empty `entries` succeeds.
     ///
-    /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the word with
-    /// the lowest index differs. Entries in ascending order of index are not copied.
+    /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the word
+    /// with the lowest index differs. Entries in ascending order of index are not copied.
     ///
     /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the operation's status, by
     /// this thread or a helper. Of a mismatch: the load of the word that differed, by either. For a single entry, see
     /// [`compare_exchange`](Self::compare_exchange).
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found before any
-    /// word changes.
+    /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found before
+    /// any word changes.
     #[inline]
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
         self.run(entries, commit::kcas)

@@ -1,7 +1,7 @@
 //! A filter whose keys expire: it remembers them for a window of time.
 //!
-//! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains the protocol and
-//! why it is correct.
+//! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains the
+//! protocol and why it is correct.
 
 mod ages;
 mod builder;

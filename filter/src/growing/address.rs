@@ -54,7 +54,7 @@ impl Key {
         Key { tag, addresses }
     }
 
-    /// Chooses the counter of turned timestamps for its first bucket.
+    /// Chooses the counter of wraps for its first bucket.
     #[inline(always)]
     pub(super) fn side(self) -> usize {
         self.addresses[0] as usize
@@ -211,7 +211,7 @@ fn slot_at(tag: u64, address: u64, level: u32) -> u64 {
     word::slot_of(tag, ahead_at(address, level))
 }
 
-/// What is known from an occupied slot about the other bucket of its fingerprint.
+/// The other bucket of an occupied slot's fingerprint, as far as the slot's bits determine it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     tag: u64,
@@ -243,7 +243,7 @@ impl Moving {
         }
     }
 
-    /// Its bucket of this level, if it knows enough bits to say which.
+    /// Its bucket of this level, if enough bits are known.
     pub(super) fn bucket(self, level: u32) -> Option<usize> {
         (level <= self.known).then(|| Place::at(self.address, level).bucket)
     }

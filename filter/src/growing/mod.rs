@@ -49,19 +49,20 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// Inserts, removes, lookups and counts are linearizable and lock-free, also while the table grows
 /// ([exceptions](crate::limits)).
 ///
-/// - **Error rate.** If every slot is taken, one absent key in 5,461 is reported as present at first. Each doubling adds about
-///   0.75 times that rate: one in 508 after thirteen. The builder can
+/// - **Error rate.** If every slot is taken, one absent key in 5,461 is reported as present at first. Each doubling adds
+///   about 0.75 times that rate: one in 508 after thirteen. The builder can
 ///   [limit](crate::Builder::max_false_positive_rate) it, and thereby the growth.
-/// - **Memory.** [25 to 46 bits per key](self#what-it-costs), and what is [reserved](crate::Builder::reserved_bytes). Removed
-///   keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
+/// - **Memory.** [25 to 46 bits per key](self#what-it-costs), and what is [reserved](crate::Builder::reserved_bytes).
+///   Removed keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
 /// - **Speed.** Lookups take 1.4 to 1.5 times as long as in a fixed-size filter, and longer in memory that was not reserved.
 ///   [Filling](self#what-it-costs) takes longer as well. Inserts and removes take longer in a nearly full
 ///   fixed-size filter (`paper-figures/speed-*.csv`).
-/// - **Copies.** It stores up to six copies of a key, or three while it has grown and less than half of its slots are taken. If
-///   keys repeat, use [`insert_if_absent`](Self::insert_if_absent). If hundreds of thousands of keys have three copies
-///   each, the table grows for keys that share buckets, and may finally refuse a key ([`Crowded`](InsertError::Crowded)).
-/// - **Old keys.** Removing a key that has stayed for more than eight doublings may leave a remainder. It takes a slot and can
-///   cause false positives, within the error rate above, until the filter is emptied and shrunk.
+/// - **Copies.** It stores up to six copies of a key, or three while it has grown and less than half of its slots are
+///   taken. If keys repeat, use [`insert_if_absent`](Self::insert_if_absent). If hundreds of thousands of keys have three
+///   copies each, the table grows for keys that share buckets, and may finally refuse a key
+///   ([`Crowded`](InsertError::Crowded)).
+/// - **Old keys.** Removing a key that has stayed for more than eight doublings may leave a remainder. It takes a slot
+///   and can cause false positives, within the error rate above, until the filter is emptied and shrunk.
 /// - **Two removes at once** of a key's only copy [can remove another key](self#two-removes-of-one-copy).
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,

@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 48;
 /// kept, since the parent was kept whole.
 pub(super) struct TableSnapshot<'a> {
     snapshot: Snapshot<'a, Table>,
-    /// How many slots were counted as doubled before it began. All of these are in the snapshot, so its length is
+    /// Number of slots that were counted as doubled before it began. All of these are in the snapshot, so its length is
     /// never too small.
     doubled: u64,
     next: usize,
@@ -98,7 +98,7 @@ impl Iterator for TableSnapshot<'_> {
     }
 }
 
-/// Returns what comes before the words, and the checksum to continue with.
+/// Returns the bytes before the words, and the checksum to continue with.
 fn header(
     table: &Table,
     buckets: usize,
@@ -254,7 +254,7 @@ impl Loadable for Growing {
 /// been by splitting their parents. Returns how many slots that doubles.
 fn complete(base: u32, words: &mut Vec<u64>) -> Result<usize, LoadError> {
     let error = |bucket: usize, word: u64| LoadError::Bucket { bucket, word };
-    // A snapshot includes buckets that others may have begun to make: mostly, nobody has.
+    // A snapshot includes buckets that other threads may have begun to make. Mostly, there are none.
     while words.len() > 1 << base && words.last() == Some(&0) {
         words.pop();
     }

@@ -48,10 +48,10 @@ const MAX_BEGUN: usize = 1024;
 const UNCOUNTED_OF: usize = 128;
 const MAX_UNCOUNTED: usize = 512;
 
-/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys
-/// than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
-/// for more than memory. Without the second number, a table would grow on and on while inserts and removes keep the
-/// number of keys constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
+/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys than
+/// the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts for more
+/// than memory. Without the second number, a table would grow on and on while inserts and removes keep the number of keys
+/// constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
@@ -59,8 +59,8 @@ const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }
 pub(super) const MANY_BUCKETS: usize = 1 << 17;
 
 /// The fraction of absent keys that are found in a full table of this many buckets, 2^`base` at first, if the
-/// number of keys has doubled steadily. Half of the slots then know all bits of a fingerprint, a
-/// quarter one bit less, and so on; so each doubling adds as many wrong answers.
+/// number of keys has doubled steadily. Half of the slots then have all bits of a fingerprint, a
+/// quarter one bit less, and so on, so each doubling adds as many wrong answers.
 pub(super) fn false_positive_rate(base: u32, buckets: usize) -> f64 {
     let doublings = (buckets as f64).log2() - f64::from(base);
     2.0 * SLOTS as f64 * (1.0 + 0.75 * doublings) / f64::from(1u32 << (TAG + AHEAD))
@@ -71,7 +71,7 @@ pub(super) fn false_positive_rate(base: u32, buckets: usize) -> f64 {
 struct Seen {
     key: Key,
     roots: [(Place, u64); 2],
-    /// The first bucket's counter of turned timestamps, read before.
+    /// The first bucket's counter of wraps, read before.
     turns: u64,
 }
 
@@ -144,7 +144,7 @@ pub(super) struct Table {
     doubled: AtomicU64,
     pub(super) length: Length,
     snapshots: Snapshots,
-    /// What [`false_positive_rate`] may come to.
+    /// The limit of [`false_positive_rate`].
     max_rate: f64,
 }
 
@@ -215,7 +215,7 @@ impl Table {
 
     /// Returns how many slots were doubled; perhaps not yet those of a split that has just ended.
     pub(super) fn doubled(&self) -> u64 {
-        // Acquire: with the addition in `finish_split`. Whoever sees it sees both halves of the bucket.
+        // Acquire: with the addition in `finish_split`. A thread that sees it sees both halves of the bucket.
         self.doubled.load(Ordering::Acquire)
     }
 
@@ -281,8 +281,8 @@ impl Table {
 
     /// True if the key has a copy.
     ///
-    /// Progress: lock-free; it starts again only if its first bucket changed, or a timestamp that is counted with it was
-    /// turned over. Linearization point: the read that matches, or the last read of the second bucket.
+    /// Progress: lock-free; it starts again only if its first bucket changed, or a timestamp that is counted with it
+    /// wrapped. Linearization point: the read that matches, or the last read of the second bucket.
     #[inline(always)]
     pub(super) fn contains(&self, hash: u64) -> bool {
         let (first, size) = (self.words.first_piece(), self.size());
@@ -335,8 +335,8 @@ impl Table {
         }
     }
 
-    /// Returns how many timestamps were turned over of the buckets whose numbers end in the same bits. (All
-    /// buckets that an address ever leads to share these bits with it.)
+    /// Returns the number of wraps in the buckets whose numbers end in the same bits. All buckets that an address ever
+    /// leads to share these bits with it.
     #[inline]
     fn turns(&self, number: usize) -> u64 {
         self.words.load(self.words.side(number))
@@ -499,11 +499,11 @@ impl Table {
 
     /// Takes one copy of the key; false if it has none.
     ///
-    /// It takes a matching slot that knows most bits of its address. If that slot stood for another
-    /// key, the key's own slot also matches that one, and stands for it from now on.
+    /// It takes a matching slot that has the most bits of its address. If that slot represented another key, the key's own
+    /// slot also matches that key, and represents it from now on.
     ///
-    /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or turned over a timestamp that
-    /// is counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
+    /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or wrapped a timestamp that is
+    /// counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
     pub(super) fn remove(&self, key: Key) -> bool {
         loop {
             let seen = self.see_settled(key);
@@ -550,7 +550,7 @@ impl Table {
         if first | second == 0 {
             return Some(false);
         }
-        // Of several, one knows most bits.
+        // Of several, one has the most bits.
         if matches & (matches - 1) != 0 || (first != 0 && second != 0) {
             return None;
         }
@@ -749,14 +749,14 @@ impl Table {
         commit(&self.words, &entries);
     }
 
-    /// Makes a run of buckets that no other thread makes. If none is left, a thread that makes one may have stopped:
-    /// then it makes the first run that is not counted, whoever began it, so that nobody waits for that thread.
+    /// Makes a run of buckets that no other thread makes. If none is left, a thread that makes one may have stopped.
+    /// Then it makes the first run that is not counted, whichever thread began it, so that no thread waits for that one.
     #[cold]
     fn grow(&self, from: usize) -> Result<(), InsertError> {
         let size = self.size();
         let (buckets, most) = (size.buckets(), self.most_begun(size));
         let may_be_made = buckets as u64..most as u64;
-        // Relaxed: a hint. Whoever makes a bucket finds out whether that has been done.
+        // Relaxed: a hint. A thread that makes a bucket finds out whether that has been done.
         let mut next = self.next.load(Ordering::Relaxed);
         if may_be_made.contains(&next) {
             next = self.next.fetch_add(self.run() as u64, Ordering::Relaxed);
@@ -822,7 +822,7 @@ impl Table {
     }
 
     /// Returns how many buckets there may be once all splits that have begun in a table of this size have
-    /// ended. Nobody begins a round before all buckets of the last one are made.
+    /// ended. No thread begins a round before all buckets of the last one are made.
     fn most_begun(&self, size: Size) -> usize {
         let buckets = size.buckets();
         let ahead = (buckets / BEGUN_OF).clamp(self.run(), MAX_BEGUN);
@@ -973,7 +973,7 @@ impl snapshot::Table for Table {
     }
 
     fn freeze(&self, bucket: usize) -> Option<u64> {
-        // Without memory for it, nobody has made it.
+        // Without memory for it, no thread has made it.
         if bucket >= self.buckets() && !self.words.has(bucket) {
             return Some(0);
         }

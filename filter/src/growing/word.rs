@@ -23,8 +23,7 @@ const LEVEL_BITS: u32 = 5;
 const LEVEL: u64 = ((1 << LEVEL_BITS) - 1) << USED;
 const SPLITTING: u64 = 1 << (USED + LEVEL_BITS);
 const TIMESTAMP: u32 = USED + LEVEL_BITS + 1;
-/// The last timestamp before it must be [turned over](turned). (In models, so early that two inserts
-/// do it.)
+/// The last timestamp before a [wrap](turned). In models, it is so early that two inserts reach it.
 const LAST: u64 = if cfg!(kcas_loom) {
     2
 } else {
@@ -180,14 +179,13 @@ pub(super) fn emptied_at(word: u64, highest: u64) -> u64 {
     word & !((highest << 1) - (highest >> (SLOT - 1)))
 }
 
-/// Returns `word` with this in a slot, and the timestamp advanced, which must not [have to be turned
-/// over](must_turn).
+/// Returns `word` with this in a slot, and the timestamp advanced, which must not [have to wrap](must_turn).
 #[inline]
 pub(super) fn placed(word: u64, slot: usize, content: u64) -> u64 {
     advanced(emptied(word, slot) | content << (slot as u32 * SLOT))
 }
 
-/// True if the timestamp must be turned over before it can advance.
+/// Returns `true` if the timestamp must wrap before it can advance.
 #[inline]
 pub(super) fn must_turn(word: u64) -> bool {
     word >> TIMESTAMP == LAST

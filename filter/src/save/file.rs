@@ -43,7 +43,7 @@ fn replace(
         SaveError::Io { source } => failed(source),
         other => other,
     })?;
-    // The new name must outlive a power cut, too.
+    // The new name must also outlive a power cut.
     let synced = folder.map_or(Ok(()), |folder| sync(&folder));
     synced.map_err(|source| SaveError::NotSynced {
         path: path.to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn load_whole<F>(
     }
 }
 
-/// Checks that a path leads to a file or nowhere. A rename would replace a device or a link to one, too.
+/// Checks that a path leads to a file or nowhere. A rename would also replace a device, or a link to one.
 fn check_replaceable(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(ErrorKind::InvalidInput, why));
     if path.as_os_str().is_empty() {
@@ -106,7 +106,7 @@ impl Drop for Partial {
     }
 }
 
-/// Creates a file in the folder of another one, under a short name that nobody uses.
+/// Creates a file in the folder of another one, under a short name that no other file has.
 fn create_beside(path: &Path) -> io::Result<(Partial, File)> {
     let names = (0..).map(|number| path.with_file_name(format!("cuckoo.partial{number}")));
     for name in names.filter(|name| name != path) {

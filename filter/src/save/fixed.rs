@@ -96,7 +96,7 @@ fn bytes_of<L: Saved>(buckets: u64) -> u64 {
     (HEADER_BYTES + CHECKSUM_BYTES + 8 * L::MORE) as u64 + 8 * buckets
 }
 
-/// What comes before the table.
+/// The bytes before the table.
 pub(crate) struct Header {
     pub(crate) slots: u16,
     pub(crate) bits: u8,

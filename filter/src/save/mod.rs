@@ -3,30 +3,32 @@
 //! [`save`](crate::Filter::save) replaces a file atomically, and [`load`](crate::CuckooFilter::load) reads it.
 //! [`to_bytes`](crate::Filter::to_bytes) and [`write_to`](crate::Filter::write_to) save elsewhere;
 //! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there.
-//! [`load_any`](crate::load_any) loads a filter of unknown type with the default hasher. A [`Builder`](crate::Builder) loads a filter with another layout or
-//! hasher. With the feature `serde`, filters are serialized as the same [bytes](mod@format).
+//! [`load_any`](crate::load_any) loads a filter of unknown type with the default hasher. A [`Builder`](crate::Builder)
+//! loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as the same
+//! [bytes](mod@format).
 //!
 //! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not
-//!   ([exceptions](crate::limits)). A save makes one pass, and fails if there is no [memory](crate::guide#memory) or thread id.
+//!   ([exceptions](crate::limits)). A save makes one pass, and fails if there is no [memory](crate::guide#memory) or
+//!   thread id.
 //! - **Refused**: accidental damage, another layout, another hasher, another type of filter ([`LoadError`]).
-//! - **Other machines and releases.** Every later release can load [version 3](mod@format) of the format, on any machine where the
-//!   hasher gives the same hashes.
+//! - **Other machines and releases.** Every later release can load [version 3](mod@format) of the format, on any machine
+//!   where the hasher gives the same hashes.
 //!
 //! # Hashers
 //!
-//! A filter can be loaded only with the hasher that it was built with: the same type and seeds, passed to the same function
-//! ([`hasher`](crate::Builder::hasher) or [`unmixed_hasher`](crate::Builder::unmixed_hasher)). A saved filter includes a digest of the
-//! hashes of known keys of many types. A hasher that gives these keys other hashes is refused.
+//! A filter can be loaded only with the hasher that it was built with: the same type and seeds, passed to the same
+//! function ([`hasher`](crate::Builder::hasher) or [`unmixed_hasher`](crate::Builder::unmixed_hasher)). A saved filter
+//! includes a digest of the hashes of known keys of many types. A hasher that gives these keys other hashes is refused.
 //!
-//! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState). Many others do not: the
-//! hashes of ahash depend on the processor's AES instructions.
+//! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState). Many others do
+//! not: the hashes of ahash depend on the processor's AES instructions.
 //!
 //! **Not detected.** A key type may hash differently because its fields or its `Hash` have changed, or because it is of a
-//! [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only. Then the filter loads
-//! and has false negatives. If your key type changes, rebuild the filter.
+//! [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only. Then
+//! the filter loads and has false negatives. If your key type changes, rebuild the filter.
 //!
-//! **Random seeds.** std's `RandomState` does not reveal its seeds: only a clone of it can load the filter, in the same process. If
-//! untrusted users choose the keys, use a hasher with explicit random seeds. Keep them secret:
+//! **Random seeds.** std's `RandomState` does not reveal its seeds: only a clone of it can load the filter, in the same
+//! process. If untrusted users choose the keys, use a hasher with explicit random seeds. Keep them secret:
 //!
 //! ```
 //! use ahash::RandomState;

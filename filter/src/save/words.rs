@@ -1,4 +1,4 @@
-//! What all formats have in common: words, checksums, and the errors of reading them.
+//! The parts that all formats share: words, checksums, and the errors of reading them.
 
 use std::io::{self, Read, Write};
 
@@ -20,11 +20,11 @@ pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 /// A kind of saved filter.
 #[derive(Debug)]
 pub struct Kind {
-    /// What it begins with.
+    /// The first bytes of its files.
     pub(super) magic: [u8; 8],
     /// The version of its format.
     version: u32,
-    /// What it is called, and how it is loaded.
+    /// Its name, and the type that loads it.
     described: [&'static str; 2],
 }
 
