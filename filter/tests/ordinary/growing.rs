@@ -1,7 +1,5 @@
 //! The growing filter: what it holds as it grows and shrinks, its sizes, and its error rates.
 
-use std::collections::VecDeque;
-
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
 use filter::{Filter, InsertError, internals};
 use rand::rngs::StdRng;
@@ -124,54 +122,6 @@ fn shrinking_keeps_remaining_keys() {
     }
 }
 
-/// Inserts keys until there are so many buckets, and removes them; each goes before it is old.
-fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut StdRng) {
-    let mut others = VecDeque::new();
-    while filter.slots() < 3 * buckets {
-        let key: u64 = random.random();
-        others.push_back((key, filter.slots()));
-        filter.insert(&key).unwrap();
-        while others[0].1 << 4 < filter.slots() {
-            assert!(filter.remove(&others.pop_front().unwrap().0).unwrap());
-        }
-    }
-    assert!(others.iter().all(|(key, _)| filter.remove(key).unwrap()));
-}
-
-/// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it may take
-/// two slots, and more after further doublings, or keep the table from becoming as small as it began.
-#[test]
-fn old_key_takes_more_room_after_shrinking() {
-    let old = key(3, 63);
-    for (buckets, others, worst) in [
-        (112 << 8, 0, (1, 64)),
-        (32_832, 0, (2, 64)),
-        (32_832, 2, (1, 32_832)),
-        (98_368, 0, (1, 32_832)),
-    ] {
-        let left = |seed| {
-            let mut filter = of_hashes(64);
-            let mut random = StdRng::seed_from_u64(seed);
-            grow(&filter, 112, &mut random);
-            filter.insert(&old).unwrap();
-            grow(&filter, buckets, &mut random);
-            for other in (0..others).map(|tag| key(tag, 63)) {
-                // So many that one is in the bucket of the old key.
-                (0..3).for_each(|_| filter.insert(&other).unwrap());
-            }
-            assert_eq!(filter.slots(), 3 * buckets);
-            filter.shrink_to_fit();
-            (filter.count(&old), filter.slots() / 3)
-        };
-        // It depends on the other keys, about as often as not.
-        let is_worst = (0..12).map(left).any(|(copies, left)| {
-            assert!(left <= worst.1 && (buckets >= 32_832 || copies == 1));
-            (copies, left) == worst
-        });
-        assert!(is_worst, "{buckets} buckets");
-    }
-}
-
 /// The size is what `with_capacity` promises, and the load what the design promises.
 #[test]
 fn growth_begins_near_requested_capacity() {
@@ -247,23 +197,15 @@ fn growth_stops_at_allowed_error_rate() {
     let slots = filter.slots();
     let buckets = slots / 3 + if cfg!(feature = "__steps") { 2 } else { 16 };
     let is_right = matches!(error, InsertError::TooManyFalsePositives { buckets: named, .. } if named == buckets);
-    assert!(
-        is_right && error.to_string().contains("remove keys first"),
-        "{error}"
-    );
+    assert!(is_right, "{error}");
     assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));
     // It is as full as one that cannot grow, and holds what it held.
     assert!(key as usize > slots * 9 / 10, "{key} keys in {slots} slots");
     assert_eq!(filter.insert_if_absent(&key), Err(error.clone()));
     assert!(filter.len() as u64 == key && (0..key).all(|key| filter.contains(&key)));
     let bytes = filter.to_bytes().unwrap();
-    // Loaded with a limit that it has passed, it keeps its size and its rate.
-    let [same, less] = [MAX, MAX / 2.0].map(|max| {
-        let builder = builder.clone().max_false_positive_rate(max);
-        builder.load_bytes(&bytes).unwrap()
-    });
-    assert!(less.slots() == slots && less.false_positive_rate() > 0.99 * MAX);
-    for copy in [filter.try_clone().unwrap(), same, less] {
+    for copy in [filter.try_clone(), Ok(builder.load_bytes(&bytes).unwrap())] {
+        let copy = copy.unwrap();
         assert_eq!(copy.insert(&key), Err(error.clone()));
         assert!(copy.remove(&0).unwrap() && copy.remove(&1).unwrap());
         copy.insert(&0).unwrap();
@@ -272,8 +214,6 @@ fn growth_stops_at_allowed_error_rate() {
     let more = GrowingCuckooFilter::from_bytes(&bytes).unwrap();
     (key..2 * key).for_each(|key| more.insert(&key).unwrap());
     filter.clear();
-    assert_eq!(fill(&filter).1, error);
-    (0..key).for_each(|key| _ = filter.remove(&key).unwrap());
     filter.shrink_to_fit();
     assert_eq!((filter.slots(), fill(&filter).1), (48, error));
 }
@@ -327,8 +267,7 @@ fn copies(filter: &GrowingCuckooFilter<Identity>, key: u64) -> usize {
     copies
 }
 
-/// The docs of `TooManyCopies` say these numbers. (A key with one bucket might have two in a larger table. Two keys share
-/// both buckets, and could be told apart by a bit that the table would use much later.)
+/// The docs of `TooManyCopies` say these numbers. (A key with one bucket might have two in a larger table.)
 #[test]
 fn copies_are_counted_without_growth() {
     let one_bucket = (0..64).find(|tag: &u64| internals::apart(*tag) % 16 == 0);
@@ -336,20 +275,10 @@ fn copies_are_counted_without_growth() {
     let filter = of_hashes(16);
     assert_eq!(copies(&filter, key(1, 0)), 6);
     assert_eq!(filter.slots(), 3 * 16);
-    let mut random = StdRng::seed_from_u64(0);
-    let others: Vec<u64> = (0..200).map(|_| random.random()).collect();
-    for key in &others {
-        filter.insert(key).unwrap();
-    }
     for left in (0..6).rev() {
         assert!(filter.remove(&key(1, 0)).unwrap());
         assert_eq!(filter.count(&key(1, 0)), left);
     }
-    assert!(others.iter().all(|key| filter.remove(key).unwrap()));
-    let slots = filter.slots();
-    let both = [key(1, 0), key(1, 1 << 12)];
-    assert_eq!(both.map(|key| copies(&filter, key)), [3, 3]);
-    assert_eq!((filter.slots(), filter.len()), (slots, 6));
 }
 
 /// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.

@@ -43,21 +43,6 @@ fn forged_contents_are_errors() {
         let is_found = matches!(error, LoadError::Bucket { bucket: 7, .. });
         assert!(is_found, "{error}");
     }
-    // The slots, the hasher, and versions that were never released, and a later one.
-    for (offset, flipped, says) in [
-        (
-            12,
-            4 ^ 3,
-            "load it with CuckooFilter::builder().layout::<3, 12>()",
-        ),
-        (24, 1, "with a hasher that gives other hashes"),
-        (8, 3 ^ 1, "with the release that saved it"),
-        (8, 3 ^ 2, "with the release that saved it"),
-        (8, 3 ^ 4, "with the release that saved it"),
-    ] {
-        let error = forged(offset, flipped).to_string();
-        assert!(error.contains(says), "{error}");
-    }
 }
 
 /// A saved filter is loaded by a builder with the same hasher, given in the same way, and by no
@@ -73,12 +58,7 @@ fn other_hasher_is_error() {
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes().unwrap();
     let of_unmixed = unmixed.clone().build().unwrap().to_bytes().unwrap();
-    for loaded in [
-        mixed.clone().load_bytes(&bytes),
-        mixed.clone().load_from(&bytes[..]),
-    ] {
-        assert!(loaded.unwrap().contains("key"));
-    }
+    assert!(mixed.clone().load_bytes(&bytes).unwrap().contains("key"));
     assert!(unmixed.clone().load_bytes(&of_unmixed).is_ok());
     for refused in [
         other.load_bytes(&bytes).err(),

@@ -71,19 +71,6 @@ struct Flattened {
 }
 
 #[derive(Deserialize, Serialize)]
-#[serde(tag = "kind")]
-enum Internal {
-    Struct { filter: CuckooFilter },
-}
-
-/// The content comes before the tag if the keys are in order.
-#[derive(Deserialize, Serialize)]
-#[serde(tag = "kind", content = "content")]
-enum Adjacent {
-    Newtype(CuckooFilter),
-}
-
-#[derive(Deserialize, Serialize)]
 #[serde(untagged)]
 enum Untagged {
     Newtype(CuckooFilter),
@@ -91,36 +78,19 @@ enum Untagged {
 
 type WriteAndRead<'a, C> = &'a dyn Fn(&C) -> anyhow::Result<C>;
 
-/// Writes and reads the filter in a container, in each format and across formats. Serde reads some containers into a
-/// buffer first (`is_buffered`). Otherwise, `ciborium` itself refuses text in place of bytes.
+/// Writes and reads the filter in a container. Serde reads some containers into a buffer first.
 fn survives_each_format<C: Serialize + DeserializeOwned>(
-    is_buffered: bool,
     put: impl Fn(CuckooFilter) -> C,
     take: impl Fn(C) -> CuckooFilter,
 ) {
-    let formats: [(&str, WriteAndRead<C>); 10] = [
+    let formats: [(&str, WriteAndRead<C>); 4] = [
         ("JSON", &|c| {
             Ok(serde_json::from_str(&serde_json::to_string(c)?)?)
-        }),
-        ("value of JSON", &|c| {
-            Ok(serde_json::from_value(serde_json::to_value(c)?)?)
         }),
         ("CBOR", &|c| {
             let mut bytes = Vec::new();
             ciborium::into_writer(c, &mut bytes)?;
             Ok(ciborium::from_reader(&bytes[..])?)
-        }),
-        ("value of CBOR", &|c| {
-            Ok(ciborium::Value::serialized(c)?.deserialized()?)
-        }),
-        ("MessagePack", &|c| {
-            Ok(rmp_serde::from_slice(&rmp_serde::to_vec_named(c)?)?)
-        }),
-        ("MessagePack for people", &|c| {
-            let mut bytes = Vec::new();
-            let writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
-            c.serialize(&mut writer.with_human_readable())?;
-            Ok(rmp_serde::from_slice(&bytes)?)
         }),
         ("JSON to MessagePack", &|c| {
             let bytes = rmp_serde::to_vec_named(&serde_json::to_value(c)?)?;
@@ -130,39 +100,21 @@ fn survives_each_format<C: Serialize + DeserializeOwned>(
             let text = serde_json::to_string(&ciborium::Value::serialized(c)?)?;
             Ok(serde_json::from_str(&text)?)
         }),
-        ("MessagePack to CBOR", &|c| {
-            let bytes = rmp_serde::to_vec_named(c)?;
-            let value: ciborium::Value = rmp_serde::from_slice(&bytes)?;
-            Ok(value.deserialized()?)
-        }),
-        ("JSON to CBOR", &|c| {
-            let value = ciborium::Value::serialized(&serde_json::to_value(c)?)?;
-            Ok(value.deserialized()?)
-        }),
     ];
     for (name, write_and_read) in formats {
         let filter = CuckooFilter::with_capacity(1_000);
         hashes().for_each(|hash| filter.insert_hash(hash).unwrap());
-        match write_and_read(&put(filter)) {
-            Ok(container) => assert!(holds_all(&take(container)), "{name}"),
-            Err(error) => {
-                let is_expected = name == "JSON to CBOR" && !is_buffered;
-                assert!(is_expected, "{name}: {error}");
-            }
-        }
+        let container = write_and_read(&put(filter)).expect(name);
+        assert!(holds_all(&take(container)), "{name}");
     }
 }
 
 #[test]
 fn filter_in_any_container_survives_each_format() {
-    survives_each_format(false, |filter| Field { filter }, |field| field.filter);
-    survives_each_format(false, Some, |some| some.unwrap());
-    let internal = |filter| Internal::Struct { filter };
-    survives_each_format(true, internal, |Internal::Struct { filter }| filter);
-    survives_each_format(true, Adjacent::Newtype, |Adjacent::Newtype(filter)| filter);
-    survives_each_format(true, Untagged::Newtype, |Untagged::Newtype(filter)| filter);
+    survives_each_format(|filter| Field { filter }, |field| field.filter);
+    survives_each_format(Untagged::Newtype, |Untagged::Newtype(filter)| filter);
     let flattened = |filter| Flattened {
         field: Field { filter },
     };
-    survives_each_format(true, flattened, |flattened| flattened.field.filter);
+    survives_each_format(flattened, |flattened| flattened.field.filter);
 }
