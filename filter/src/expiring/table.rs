@@ -47,8 +47,8 @@
 //! thread loses its core between its look at the clock and its exchange, for a period or more, while the bucket
 //! goes through a whole number of turns and holds the same again. Then the thread acts on the old clock: a
 //! sweep takes a key that was inserted again, a renewal makes a key older, an insert makes it younger. The
-//! tests `a_late_sweep_…`, `a_late_renewal_…` and `a_late_insert_…` (`filter/tests/steps/expiring_hostile.rs`) show
-//! that a whole turn has this effect, and that nothing less has. It did not occur in 300 million calls on a few hot
+//! test `late_sweep_drops_new_key_only_after_wrap` (`filter/tests/steps/expiring_hostile.rs`) shows that a whole turn
+//! has this effect on a sweep, and that nothing less has. It did not occur in 300 million calls on a few hot
 //! buckets, of which 140,000 lost their core for three periods and more.
 
 use kcas::Entry;

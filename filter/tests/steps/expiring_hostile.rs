@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
 use kcas::steps::Access;
-use kcas_testing::steps::{Frozen, count, with_access_hook};
+use kcas_testing::steps::with_access_hook;
 
 use crate::at_step::{ONCE, add, hopping, pairs, stopped_before_exchange, stops};
 use crate::small::expiring::holding;
@@ -28,93 +28,36 @@ fn usual_key(nth: usize) -> u64 {
     key_of::<4, 12>(0, 0, nth)
 }
 
-/// A call is stopped before an exchange, and goes on after some numbers of additions to bucket 0, of which `least` is
-/// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made again.
-fn after_whole_turns_only<R: Send + 'static>(
-    least: u64,
-    make: impl Fn() -> Arc<Usual>,
-    call: impl Fn(&Usual) -> R + Copy + Send + 'static,
-    goes_wrong: impl Fn(&Usual, Frozen<R>, u64) -> bool,
-) {
-    let few = [least, least + 1, TURN / 2, TURN - 1];
-    for additions in few.into_iter().chain([TURN, TURN + 1, 2 * TURN]) {
-        let stop = |exchange| {
-            let filter = make();
-            let late = stopped_before_exchange(&filter, exchange, call)?;
-            Some(goes_wrong(&filter, late, additions))
-        };
-        // At all of them.
-        let wrong = (0..).map_while(stop).filter(|wrong| *wrong).count() > 0;
-        assert_eq!(wrong, additions % TURN == 0, "{additions} additions");
-    }
-}
-
 /// Not only lookups: a sweep that is stopped until the next period loses a key of that period. It is stopped at a
-/// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again.
+/// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again, after
+/// some additions to the bucket. Each filter is made again.
 #[test]
 fn late_sweep_drops_new_key_only_after_wrap() {
     let key = usual_key(0);
-    let make = || {
+    let is_lost = |exchange, additions| {
         let filter = usual();
         assert_eq!(filter.insert_or_renew(&key), Ok(true));
         filter.advance_to(2).unwrap();
-        filter
-    };
-    let sweep = |filter: &Usual| filter.advance().unwrap();
-    after_whole_turns_only(3, make, sweep, |filter, late, additions| {
+        let sweep = |filter: &Usual| filter.advance().unwrap();
+        let late = stopped_before_exchange(&filter, exchange, sweep)?;
         if filter.period() != 3 {
-            return false;
+            return Some(false);
         }
         assert_eq!(filter.advance(), Ok(4));
         assert!(!filter.contains(&key), "it is three periods old");
         // Both sweeps, and the insert below.
-        add(filter, usual_key(1), additions - 3);
+        add(&*filter, usual_key(1), additions - 3);
         assert_eq!(filter.insert_or_renew(&key), Ok(true));
         late.thaw();
         assert_eq!(filter.period(), 4);
-        !filter.contains(&key)
-    });
-}
-
-/// Not only lookups: a renewal that is stopped before its exchange, in period 3, makes a key older that another thread
-/// renews in period 5. It is forgotten when period 6 begins, and not when period 8 does.
-#[test]
-fn late_renewal_undoes_another_only_after_wrap() {
-    let key = usual_key(0);
-    let make = || {
-        let filter = usual();
-        filter.advance().unwrap();
-        assert_eq!(filter.insert_or_renew(&key), Ok(true));
-        filter.advance_to(3).unwrap();
-        filter
+        Some(!filter.contains(&key))
     };
-    let renew = move |filter: &Usual| filter.insert_or_renew(&key);
-    after_whole_turns_only(2, make, renew, |filter, late, additions| {
-        assert_eq!(filter.insert_or_renew(&key), Ok(false));
-        assert_eq!(filter.advance(), Ok(4));
-        add(filter, usual_key(1), additions - 2);
-        assert_eq!(filter.advance(), Ok(5));
-        assert_eq!(filter.insert_or_renew(&key), Ok(false));
-        assert_eq!(late.thaw(), Ok(false));
-        assert_eq!(filter.advance(), Ok(6));
-        !filter.contains(&key)
-    });
-}
-
-/// An insert in period 0 is stopped before its exchange, until period 3: its key is remembered for longer than if it
-/// had been inserted in period 3.
-#[test]
-fn late_insert_lasts_too_long_only_after_wrap() {
-    let key = usual_key(0);
-    let insert = move |filter: &Usual| filter.insert_or_renew(&key);
-    after_whole_turns_only(3, usual, insert, |filter, late, additions| {
-        // In period 0, so that the ages of the empty slots stay as they are.
-        add(filter, usual_key(1), additions - 3);
-        filter.advance_to(3).unwrap();
-        assert_eq!(late.thaw(), Ok(true));
-        filter.advance_to(6).unwrap();
-        filter.contains(&key)
-    });
+    for additions in [3, 4, TURN / 2, TURN - 1, TURN, TURN + 1, 2 * TURN] {
+        // At all of them.
+        let stops = (0..).map_while(|exchange| is_lost(exchange, additions));
+        let lost = stops.filter(|is_lost| *is_lost).count() > 0;
+        assert_eq!(lost, additions % TURN == 0, "{additions} additions");
+    }
 }
 
 /// Looks a key up that is taken out of its second bucket and put into the first one, and back, each at one moment
@@ -239,24 +182,4 @@ fn copy_while_periods_begin_ends_in_last() {
 #[test]
 fn expiring_insert_while_room_moves_is_never_full() {
     never_full_while_room_moves(holding::<2>);
-}
-
-/// Runs are short here, so that there are more of them than the clock can count.
-#[test]
-fn large_table_begins_in_period_0() {
-    let filter = ExpiringCuckooFilter::builder().buckets(1 << 22);
-    assert_eq!(filter.build().unwrap().period(), 0);
-}
-
-/// The docs of `advance_to`: it "does nothing if it has" this number; "most calls load one word".
-#[test]
-fn advance_with_nothing_to_do_loads_one_word() {
-    let filter = usual();
-    filter.advance_to(5).unwrap();
-    let steps_of = |filter: &Usual| {
-        let ((), counts) = count(|| filter.advance_to(5).unwrap());
-        (counts.loads, counts.exchanges)
-    };
-    let copy = filter.try_clone().unwrap();
-    assert_eq!([steps_of(&filter), steps_of(&copy)], [(1, 0); 2]);
 }

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use filter::{GrowingCuckooFilter, InsertError, internals};
+use filter::{GrowingCuckooFilter, internals};
 use kcas_testing::steps::{with_hook, within};
 
 use crate::at_step::{before_step, pairs, stopped, stops};
 use crate::growing_stalls::{buckets_after, state};
 use crate::small::Identity;
-use crate::small::Operation::{Insert, InsertIfAbsent, Remove};
+use crate::small::Operation::Insert;
 use crate::small::growing::{
     FILLING, Growing, apart, from_other_bucket, grown, holding, key, staying,
 };
@@ -18,58 +18,6 @@ use crate::small::growing::{
 fn lost(filter: &Growing, held: &[u64]) -> Option<u64> {
     let mut held = held.iter().copied();
     held.find(|key| !filter.contains(key))
-}
-
-/// A copy moves to the second bucket after an insert has read the first, and perhaps back: the insert has seen a copy
-/// too many.
-#[test]
-fn copies_of_different_moments_are_not_too_many() {
-    let item = key(apart(3, 5, 0), 4);
-    let twin = from_other_bucket(item);
-    // Before it grows it may hold six, and after that three.
-    for (filter, most, [first, second]) in [(holding(16, &[]), 6, [3, 2]), (grown(), 3, [2, 0])] {
-        for (goes, comes) in pairs(0..20, 1..21).filter(|(goes, comes)| goes < comes) {
-            // To the one bucket alone, while the other one is full.
-            let other = staying(7);
-            (0..3).for_each(|_| filter.insert(&other).unwrap());
-            (0..first).for_each(|_| filter.insert(&item).unwrap());
-            (0..3).for_each(|_| assert!(filter.remove(&other).unwrap()));
-            (0..second).for_each(|_| filter.insert(&twin).unwrap());
-            let held = filter.count(&item);
-            assert_eq!(held, first + second);
-            let moves = Arc::clone(&filter);
-            let hook = move |step| {
-                if step == goes {
-                    assert!(moves.remove(&item).unwrap());
-                    moves.insert(&twin).unwrap();
-                } else if step == comes && moves.count(&item) == held {
-                    assert!(moves.remove(&twin).unwrap());
-                    moves.insert(&item).unwrap();
-                }
-            };
-            let inserted = with_hook(hook, || filter.insert(&item));
-            let case = format!("{held} of {most}, before steps {goes} and {comes}");
-            assert_eq!(inserted, Ok(()), "{case}");
-            while filter.remove(&item).unwrap() {}
-        }
-    }
-}
-
-/// A chain leads to a bucket that has been split, or is being split, in a run that another thread has begun: bucket 0,
-/// with or without room, and then bucket 1.
-#[test]
-fn chain_does_not_wait_for_splits() {
-    let moves = key(apart(2, 5, 0), 2);
-    for full in [0, 1] {
-        let filling = FILLING.map(|address| staying(address + full));
-        let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
-        // Its second bucket may be the one that is being split.
-        let second = key(apart(5 ^ full, 5, 0), 5);
-        let after = [InsertIfAbsent(second), Remove(second), Insert(staying(34))];
-        let state = state("a run of splits", held, Vec::new());
-        assert_eq!(buckets_after(&state, filling[3]), 18);
-        state.stopped_at_every_step(&[("insert", Insert(filling[3]))], &after);
-    }
 }
 
 /// A thread stops within a run of splits that it has begun: the others make that run, and the rounds after it.
@@ -172,29 +120,6 @@ fn lookup_follows_successive_splits() {
             assert!(found, "{address}, before step {at}");
         }
     }
-}
-
-/// The longest chain that one operation can commit, and one more bucket, which must not change: an insert makes that chain,
-/// and a unique one grows the table instead.
-#[test]
-fn unique_insert_chain_leaves_room_for_comparison() {
-    let path = [0, 1, 3, 2, 6, 7, 5, 4_u64];
-    let moving = |pair: &[u64]| key(apart(pair[0] ^ pair[1], 4, 0), pair[0]);
-    let mut held: Vec<u64> = path.windows(2).map(moving).collect();
-    let full = [&path[..], &[8, 8]].concat();
-    let alone = |address: &u64| key(apart(0, 4, 0), *address);
-    (0..2).for_each(|_| held.extend(full[..8].iter().map(alone)));
-    held.extend([8, 8, 8].iter().map(alone));
-    let [filter, plain] = [holding(16, &held), holding(16, &held)];
-    assert_eq!(filter.slots(), 48);
-    let new = key(apart(8, 4, 0), 0);
-    assert_eq!((plain.insert(&new), plain.slots()), (Ok(()), 48));
-    assert_eq!(filter.insert_if_absent(&new), Ok(true));
-    assert!(filter.slots() > 48);
-    assert!(held.iter().all(|key| filter.contains(key)));
-    assert_eq!(filter.insert_if_absent(&new), Ok(false));
-    let none: Result<(), InsertError> = Ok(());
-    assert_eq!(filter.insert(&new), none);
 }
 
 /// A chain is to move a key into a bucket that is split after the chain's thread has read how many there are: the key

@@ -5,8 +5,7 @@
 
 use crate::at_step::StoppableFilter;
 use crate::small::Operation;
-use crate::small::growing::{Growing, apart, from_other_bucket, holding, key};
-use crate::stalls::lookups_may_interrupt;
+use crate::small::growing::{Growing, apart, holding, key};
 use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove, TryClone};
 
 impl StoppableFilter for Growing {
@@ -55,16 +54,6 @@ pub(crate) fn buckets_after(state: &State, key: u64) -> usize {
     let filter = state.filter();
     filter.insert(&key).unwrap();
     filter.slots() / 3
-}
-
-#[test]
-fn states_are_what_they_are_called() {
-    let buckets = |state: &State| state.filter().slots() / 3;
-    assert_eq!(buckets(&full()), 16);
-    assert_eq!(buckets(&half_round()), 18);
-    assert_eq!(buckets_after(&full(), staying(0, 7)), 18);
-    // By a chain, without a split.
-    assert_eq!(buckets_after(&half_round(), staying(2, 7)), 18);
 }
 
 #[test]
@@ -125,30 +114,5 @@ fn two_threads_stopped_while_they_split_buckets() {
         [Contains(goes), Insert(new)],
     ] {
         state.stopped_at_every_pair_of_steps(pair, &[]);
-    }
-}
-
-/// The filter is copied, while one copy of a key is removed, and then another is added to the key's
-/// other bucket by an insert that began before.
-#[test]
-fn copy_stopped_anywhere_holds_no_phantom_key() {
-    let item = key(apart(2, 5, 0), 2);
-    let pair = [Insert(from_other_bucket(item)), TryClone(item)];
-    let state = state("one key", vec![item], Vec::new());
-    state.stopped_at_every_pair_of_steps(pair, &[Remove(item), Count(item)]);
-}
-
-#[test]
-fn lookups_may_interrupt_growing_operation() {
-    let (full, half) = (full(), half_round());
-    let moves = half.held[0];
-    for (state, operation) in [
-        (&full, Insert(staying(0, 7))),
-        (&full, InsertIfAbsent(staying(16, 7))),
-        (&full, Remove(full.held[1])),
-        (&half, Insert(staying(2, 7))),
-        (&half, Remove(moves)),
-    ] {
-        lookups_may_interrupt(state, operation);
     }
 }

@@ -1,51 +1,9 @@
-//! Timestamps of a growing filter that wrap: how many additions it takes to mislead a copy, a lookup
-//! or a remove.
+//! Timestamps of a growing filter that wrap, and keys that move, while a lookup or a remove reads buckets.
 
 use std::sync::Arc;
 
-use crate::at_step::{add, before_step, hop, hopping, pairs, stopped, stopped_before_exchange};
-use crate::small::growing::{
-    FILLING, Growing, apart, from_other_bucket, grown, holding, key, staying,
-};
-
-/// What is in the filter throughout is in the copy, although an insert and a remove that began before the
-/// copy end only after this many additions to the first bucket.
-fn is_copied_after(before: u64, additions: u64) -> bool {
-    let item = key(apart(1, 4, 0), 0);
-    let twin = from_other_bucket(item);
-    let other = key(apart(0, 4, 0), 0);
-    (0..60).all(|at| {
-        let filter = holding(16, &[twin]);
-        add(&*filter, other, before);
-        let inserts = move |filter: &Growing| filter.insert(&item).unwrap();
-        let removes = move |filter: &Growing| assert!(filter.remove(&twin).unwrap());
-        let inserting = stopped_before_exchange(&filter, 0, inserts).unwrap();
-        let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
-        let add_and_go_on = move |others: &Growing| {
-            add(others, other, additions);
-            inserting.thaw();
-            removing.thaw();
-        };
-        let copy = before_step(&filter, at, add_and_go_on, Growing::try_clone).unwrap();
-        assert_eq!(filter.count(&item), 1);
-        copy.count(&item) == 1
-    })
-}
-
-/// Also if the bucket has never been changed.
-#[test]
-fn copy_is_not_misled_by_earlier_calls() {
-    assert!((0..3).all(|before| is_copied_after(before, 0)));
-}
-
-/// Additions and the copy's own advance, or two of them, are 63 together, or twice as many.
-#[test]
-fn copy_is_misled_only_by_whole_wrap() {
-    let misled: Vec<u64> = (0..=140)
-        .filter(|&additions| !is_copied_after(1, additions))
-        .collect();
-    assert_eq!(misled, [61, 62, 124, 125]);
-}
+use crate::at_step::{add, before_step, hop, hopping, pairs};
+use crate::small::growing::{FILLING, Growing, apart, from_other_bucket, holding, key, staying};
 
 /// A filter of 16 buckets, whose first bucket's timestamp has advanced this many times.
 fn advanced(other: u64, times: u64) -> Arc<Growing> {
@@ -111,59 +69,4 @@ fn remove_takes_longest_match_although_moving() {
         let is_kept = removed && filter.contains(&older);
         assert!(is_kept, "lost before step {at}");
     }
-}
-
-/// Whether a key is lost if a remove of another key is delayed: meanwhile a second remove takes the copy that the first
-/// has found, there are this many additions to the bucket, and both keys are inserted.
-fn is_lost_after(additions: u64) -> bool {
-    // They differ in a bit that only slots of their other bucket know, which has been split.
-    let [removed, other] = [0, 1 << 13].map(|bit| key(apart(2, 5, 0), 2 | bit));
-    let filler = staying(2);
-    let filter = grown();
-    filter.insert(&removed).unwrap();
-    let removes = move |filter: &Growing| assert!(filter.remove(&removed).unwrap());
-    let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
-    assert!(filter.remove(&removed).unwrap());
-    add(&*filter, filler, additions);
-    filter.insert(&other).unwrap();
-    filter.insert(&removed).unwrap();
-    removing.thaw();
-    !filter.contains(&other)
-}
-
-/// The limit that the docs state: with the insert, the additions are 63, or twice as many.
-#[test]
-fn overlapping_remove_is_misled_only_by_whole_wrap() {
-    let lost: Vec<u64> = (0..=140).filter(|&more| is_lost_after(more)).collect();
-    assert_eq!(lost, [62, 125]);
-}
-
-/// Whether a key is lost although no timestamp wraps: a remove of another key is stopped before this step. Meanwhile a
-/// second remove takes the slot of the key that will be lost, which stands for both; the bucket of that slot is split; and
-/// the removed key comes back there, and knows a bit more.
-fn is_lost_without_wrap(step: u64) -> bool {
-    let twin = key(apart(2, 5, 0), 2);
-    let removed = from_other_bucket(twin);
-    // They differ in the first bit that a slot does not know before its bucket is split.
-    let other = removed ^ 1 << (13 + 6);
-    let filter = holding(16, &[twin]);
-    assert_eq!(filter.slots(), 48);
-    let Some(removing) = stopped(&filter, step, move |filter| {
-        filter.remove(&removed).unwrap()
-    }) else {
-        return false;
-    };
-    filter.insert(&other).unwrap();
-    let is_removed = filter.remove(&removed).unwrap();
-    let filling = FILLING.map(staying);
-    filling.iter().for_each(|key| filter.insert(key).unwrap());
-    assert!(filling.iter().all(|key| filter.remove(key).unwrap()));
-    filter.insert(&removed).unwrap();
-    is_removed && removing.thaw() && !filter.contains(&other)
-}
-
-/// The limit that the docs state.
-#[test]
-fn overlapping_remove_is_misled_by_split() {
-    assert!((0..40).any(is_lost_without_wrap));
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use kcas_testing::killed::killed_before;
 
-use crate::at_step::{add, before_step, hop, pairs, register, stopped, stops};
+use crate::at_step::{before_step, hop, pairs, stopped, stops};
 use crate::small::in_file::{SmallInFile, begin_copy, forget_last_holder, holding, take_over};
 use crate::small::key;
 
@@ -12,36 +12,6 @@ const HERE_AND_THERE: [(usize, usize); 2] = [(0, 1), (2, 1)];
 
 /// More steps than a copy takes alone.
 const STEPS: u64 = 80;
-
-/// A key hops to its other bucket at any step of a copy, and is killed at any step of that. The copy has it, and all others.
-#[test]
-fn key_whose_hop_is_killed_is_copied() {
-    forget_last_holder();
-    let mut deaths = 0;
-    for (item, twin) in HERE_AND_THERE {
-        let [moved, hopped] = [key(item, twin, 0), key(twin, item, 0)];
-        let stays = key(twin, twin, 0);
-        for (at, dies) in pairs((0..STEPS).step_by(2), 0..60) {
-            let filter = holding(&[moved, stays]);
-            let others = move |others: &SmallInFile| {
-                register();
-                let lives = killed_before(dies, || hop(others, moved, hopped)).is_some();
-                take_over(others);
-                add(others, stays, u64::from(lives));
-            };
-            let copy = before_step(&filter, at, others, SmallInFile::try_clone).unwrap();
-            let counts = [moved, stays].map(|key| copy.count(&key));
-            let case = format!("hop at {at}, killed at {dies}: {counts:?}");
-            assert!(
-                (1..=2).contains(&counts[0]) && (1..=2).contains(&counts[1]),
-                "{case}"
-            );
-            assert_eq!(copy.len(), counts[0] + counts[1], "{case}");
-            deaths += u64::from(filter.count(&moved) == 2);
-        }
-    }
-    assert!(deaths > 0, "no hop was killed in the middle");
-}
 
 /// A copy is killed at any step; perhaps others have kept buckets for it. The next one has what is there then.
 #[test]

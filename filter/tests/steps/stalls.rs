@@ -6,8 +6,6 @@
 //! round and round and exceeds any bound. Every thread's answers are also checked against the
 //! specification.
 
-#[cfg(unix)]
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use filter::Filter;
@@ -15,7 +13,7 @@ use filter::Filter;
 use crate::at_step::{Registration, State, StoppableFilter, run_on};
 use crate::small::{Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
-use kcas_testing::steps::{Counts, count, with_hook, within};
+use kcas_testing::steps::{with_hook, within};
 
 impl StoppableFilter for Small {
     /// Three peeks, and if an operation was seen, three loads, each of which reads a record: at most
@@ -119,103 +117,32 @@ fn insert_with_constant_room_is_never_refused() {
     never_full_while_room_moves(holding);
 }
 
-/// An insert reads its second bucket only if the first one is more than half full.
-#[test]
-fn bucket_with_much_room_is_read_alone() {
-    let loads = |held: &[u64]| {
-        let filter = holding(held);
-        let (result, counts) = count(|| filter.insert(&key(0, 1, 0)));
-        assert_eq!(result, Ok(()));
-        counts.loads
-    };
-    let full = [key(0, 0, 0), key(0, 0, 1)];
-    assert_eq!(loads(&full), loads(&full[..1]) + 1);
-}
-
-/// An update that nothing stands in the way of looks once at what it needs, and exchanges once.
-#[test]
-fn update_tries_fast_path_first() {
-    let (held, new) = (key(0, 0, 0), key(1, 0, 0));
-    let filter = holding(&[held]);
-    // A bucket, whether there are copies, and twice a counter.
-    let insert = Counts {
-        loads: 4,
-        stores: 1,
-        exchanges: 1,
-        others: 0,
-    };
-    assert_eq!(count(|| filter.insert(&new)), (Ok(()), insert));
-    let remove = Counts { loads: 5, ..insert };
-    assert_eq!(count(|| filter.remove(&new).unwrap()), (true, remove));
-    let absent = Counts {
-        exchanges: 0,
-        ..remove
-    };
-    assert_eq!(count(|| filter.remove(&new).unwrap()), (false, absent));
-}
-
-/// True if something ends in a child of `fork`, where no other thread exists.
-#[cfg(unix)]
-fn ends_in_child(act: impl FnOnce()) -> bool {
-    unsafe extern "C" {
-        fn fork() -> i32;
-        fn alarm(seconds: u32) -> u32;
-        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
-        fn _exit(status: i32) -> !;
-    }
-    let mut status = -1;
-    // SAFETY: these are the functions of that name of every Unix. The child ends here, and has until then
-    // what its only thread had.
-    unsafe {
-        let child = fork();
-        if child == 0 {
-            // A signal ends it if it waits.
-            alarm(10);
-            let ended = catch_unwind(AssertUnwindSafe(act)).is_ok();
-            _exit(i32::from(!ended));
-        }
-        waitpid(child, &raw mut status, 0) == child && status == 0
-    }
-}
-
-/// Lookups in a signal handler, which runs at any step of an operation of the same thread, and in a child
-/// that is forked there, where nobody goes on with the operation: they end, allocate nothing, and find what
-/// is there throughout.
-pub(crate) fn lookups_may_interrupt<F: StoppableFilter>(state: &State<F>, operation: Operation) {
-    let filter = state.filter();
-    let stay = state.settled(&filter, &[operation]);
-    let interrupted = Arc::clone(&filter);
-    let handler = move |_| {
-        let look = || {
-            assert!(stay.iter().all(|key| interrupted.contains(key)));
-            assert!(stay.iter().all(|key| interrupted.count(key) == 1));
-            // As before the operation or as after it.
-            assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
-        };
-        // Bounded, although nobody can end the operation meanwhile.
-        within(4 * stay.len() as u64 * F::LOOKUP + 2_000, look);
-        assert_eq!(allocation_counter::measure(look).count_total, 0);
-        #[cfg(unix)]
-        assert!(ends_in_child(look));
-    };
-    let caller = with_hook(
-        handler,
-        run_on(&filter, 0, Registration::Registered, operation),
-    );
-    explained(&state.held, [caller]);
-}
-
+/// Lookups in a signal handler, which runs at any step of an operation of the same thread: they end, allocate nothing, and
+/// find what is there throughout.
 #[test]
 fn lookups_may_interrupt_own_thread_operation() {
     let new = key(0, 2, 0);
-    // A chain, a refusal, a plain remove.
-    let operations = [
+    // A chain, and a plain remove.
+    for (held, operation) in [
         (residents().to_vec(), Insert(new)),
-        (residents().to_vec(), InsertIfAbsent(new)),
-        ([key(0, 0, 0), key(0, 0, 1)].to_vec(), Insert(key(0, 0, 2))),
-        ([new, key(2, 0, 1)].to_vec(), Remove(new)),
-    ];
-    for (held, operation) in operations {
-        lookups_may_interrupt(&state("interrupted", held), operation);
+        (vec![new, key(2, 0, 1)], Remove(new)),
+    ] {
+        let state = state("interrupted", held);
+        let filter = state.filter();
+        let stay = state.settled(&filter, &[operation]);
+        let interrupted = Arc::clone(&filter);
+        let handler = move |_| {
+            let look = || {
+                assert!(stay.iter().all(|key| interrupted.contains(key)));
+                assert!(stay.iter().all(|key| interrupted.count(key) == 1));
+                // As before the operation or as after it.
+                assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
+            };
+            // Bounded, although the operation cannot end meanwhile.
+            within(4 * stay.len() as u64 * Small::LOOKUP + 2_000, look);
+            assert_eq!(allocation_counter::measure(look).count_total, 0);
+        };
+        let call = run_on(&filter, 0, Registration::Registered, operation);
+        explained(&state.held, [with_hook(handler, call)]);
     }
 }

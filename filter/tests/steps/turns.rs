@@ -10,11 +10,9 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::at_step::{pairs, stops};
 use crate::small::Operation::{Advance, Contains, Count, Insert, InsertIfAbsent, Remove, TryClone};
-use crate::small::expiring::Expiring;
 use crate::small::growing::{self, apart, from_other_bucket, staying};
-use crate::small::{Caller, Operation, Recorded, Tested, all_explained, key, residents};
+use crate::small::{Caller, Operation, Recorded, Tested, all_explained, key};
 use crate::small::{expiring, holding};
 
 const THREADS: usize = 4;
@@ -149,36 +147,4 @@ fn random_turns_are_explained() {
         take_turns_in_periods::<1>(seed);
         take_turns_in_periods::<2>(seed);
     }
-}
-
-/// Periods are left out while a call is stopped at any step, with a chain or not: what is inserted afterwards
-/// is remembered for three periods, and nothing for longer.
-#[test]
-fn calls_that_stop_while_others_leap() {
-    let calls: [fn(&Expiring<2>); 6] = [
-        |filter| _ = filter.insert_or_renew(&key(0, 2, 0)),
-        |filter| _ = filter.insert_or_renew(&residents()[0]),
-        |filter| _ = filter.insert_if_absent(&residents()[0]),
-        |filter| _ = filter.advance().unwrap(),
-        |filter| filter.advance_to(17).unwrap(),
-        |filter| _ = filter.try_clone().unwrap(),
-    ];
-    let (new, mut number) = (key(1, 2, 1), 0);
-    for (call, to) in pairs(calls, 1..16) {
-        for (step, filter, stopped) in stops(0, || expiring::holding::<2>(&residents()), call) {
-            let to = filter.period() + to;
-            filter.advance_to(to).unwrap();
-            assert_eq!(filter.period(), to);
-            let inserted = filter.insert(&new);
-            assert!(inserted.is_ok() || to < 4);
-            let found = filter.contains(&new);
-            assert!(found || inserted.is_err());
-            stopped.thaw();
-            assert!(filter.contains(&new) == found || filter.period() >= to + 3);
-            (0..3).for_each(|_| _ = filter.advance().unwrap());
-            assert_eq!(filter.len(), 0, "stopped at {step}, {to}");
-            number += 1;
-        }
-    }
-    println!("{number} stops");
 }
