@@ -128,14 +128,6 @@ mod tests {
     }
 
     #[test]
-    fn every_63_bit_number_is_value() {
-        for value in [0, 1, u64::MAX >> 1] {
-            assert_eq!(Word::from(value), Word::Value(value));
-        }
-        assert!(!is_value(1 << 63));
-    }
-
-    #[test]
     fn sequence_numbers_wrap_into_their_field() {
         assert_eq!(next_sequence(0), 1);
         assert_eq!(next_sequence(SEQUENCE_MASK), 0);

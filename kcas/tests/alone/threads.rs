@@ -51,38 +51,6 @@ fn live_threads_have_distinct_ids_up_to_limit() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// More threads live at once than there are ids. Each runs an operation before and after all others have run one.
-#[test]
-fn threads_beyond_id_limit_all_succeed() {
-    crate::turn();
-    const THREADS: usize = MAX_THREADS + 1_000;
-    let words = WordArray::new(2);
-    let all_live = Barrier::new(THREADS);
-    let add_one = || loop {
-        let before = words.load(0);
-        match swap(&words, before, before + 1) {
-            Err(Error::Mismatch { .. }) => {}
-            result => return result,
-        }
-    };
-    let add_two = || {
-        let first = add_one();
-        all_live.wait();
-        [first, add_one()]
-    };
-    thread::scope(|scope| {
-        let small = || thread::Builder::new().stack_size(64 * 1024);
-        let threads = (0..THREADS).map(|_| small().spawn_scoped(scope, add_two).unwrap());
-        for thread in threads.collect::<Vec<_>>() {
-            assert_eq!(thread.join().unwrap(), [Ok(()), Ok(())]);
-        }
-    });
-    assert_eq!(
-        [0, 1].map(|index| words.load(index)),
-        [2 * THREADS as u64; 2]
-    );
-}
-
 #[test]
 fn late_thread_returns_id_after_call() {
     crate::turn();
@@ -188,32 +156,4 @@ fn nested_calls_share_id() {
         thread_id::register().unwrap();
     });
     assert_eq!(*SHARED.lock().unwrap(), [Ok(true); 3]);
-}
-
-#[test]
-fn operation_in_exiting_thread_works() {
-    crate::turn();
-    static WORDS: std::sync::LazyLock<WordArray> = std::sync::LazyLock::new(|| WordArray::new(2));
-    struct AtExit;
-    impl Drop for AtExit {
-        fn drop(&mut self) {
-            swap(&WORDS, 1, 2).unwrap();
-        }
-    }
-    thread_local! {
-        static AT_EXIT: AtExit = const { AtExit };
-    }
-    // Whichever of the two thread-locals is destroyed first, the id is gone in one of the two
-    // orders.
-    for id_first in [true, false] {
-        let ending = thread::spawn(move || {
-            if !id_first {
-                AT_EXIT.with(|_| ());
-            }
-            swap(&WORDS, 0, 1).unwrap();
-            AT_EXIT.with(|_| ());
-        });
-        ending.join().unwrap();
-        swap(&WORDS, 2, 0).expect("the destructor's operation took place");
-    }
 }

@@ -10,16 +10,6 @@ use rand::{RngExt, SeedableRng};
 
 const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 
-/// The order of the entries does not matter, as the docs of `kcas` and of `side` say.
-#[test]
-fn side_word_may_be_named_first() {
-    let words = WordArray::<Pieces>::try_growing(4).unwrap();
-    let side = words.side(0);
-    let entries = [Entry::new(side, 0, 1), Entry::new(3, 0, 1)];
-    assert_eq!(words.kcas(&entries), Ok(()));
-    assert_eq!((words.load(3), words.load(side)), (1, 1));
-}
-
 /// A word that has not been made yet, between one that has and a side word.
 #[test]
 fn kcas_index_out_of_range_changes_nothing() {

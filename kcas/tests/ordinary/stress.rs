@@ -44,33 +44,3 @@ fn successes_are_counted_once() {
         reported
     }
 }
-
-/// Readers run beside a writer that always advances two words together: no reader ever sees the
-/// second word behind the first.
-#[test]
-fn readers_never_see_partial_operation() {
-    const STEPS: u64 = 2 * ROUNDS;
-    let words = WordArray::new(2);
-    thread::scope(|scope| {
-        let readers = [(); 2].map(|()| {
-            scope.spawn(|| {
-                loop {
-                    let (second, first) = (words.load(1), words.load(0));
-                    assert!(second <= first, "read {second}, then {first}");
-                    if second == STEPS {
-                        break;
-                    }
-                }
-            })
-        });
-        for step in 0..STEPS {
-            let entries = [0, 1].map(|index| Entry::new(index, step, step + 1));
-            words.kcas(&entries).unwrap();
-        }
-        // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits
-        // for.
-        for reader in readers {
-            reader.join().unwrap();
-        }
-    });
-}

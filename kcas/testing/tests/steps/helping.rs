@@ -1,15 +1,11 @@
 //! Threads that meet an operation that was stopped: they help it, or give it up.
 
-use std::array;
 use std::sync::Arc;
 
 use kcas::engines::MISMATCH;
 use kcas::steps::Access;
-use kcas::storage::Pieces;
 use kcas::{Entry, WordArray, thread_id};
-use kcas_testing::steps::{Frozen, freeze, freeze_where, with_hook, within};
-
-use crate::stalls::{KCAS, WORDS, contents, operations, run_on};
+use kcas_testing::steps::{Frozen, freeze, freeze_where, with_hook};
 
 /// An operation is never taken for the value that it stands for, at whichever step its thread stops.
 #[test]
@@ -80,112 +76,4 @@ fn two_helpers_in_any_rhythm() {
         rhythms += 1;
     }
     println!("two helpers: {rhythms} rhythms");
-}
-
-/// A helper has taken a failed operation out of its first words, but not of the later ones, when it stops. Another thread
-/// changes the second word, so the owner finds that it differs. The owner leaves no tag behind, though its record is used again.
-#[test]
-fn failed_operation_leaves_no_tag_behind() {
-    let mut changed = 0;
-    for stops in 0.. {
-        let words = Arc::new(WordArray::new(6));
-        let run = |words: &WordArray, entries: [(usize, u64); 4]| {
-            words.kcas(&entries.map(|(index, expected)| Entry::new(index, expected, 1)))
-        };
-        let theirs = Arc::clone(&words);
-        let owner = in_turns(move || {
-            let failed = run(&theirs, [(0, 0), (1, 0), (2, 0), (3, 9)]);
-            assert_eq!(
-                theirs.kcas(&[4, 5].map(|index| Entry::new(index, 0, 1))),
-                Ok(())
-            );
-            failed
-        });
-        // It has the first word.
-        assert!(owner.advance(1));
-        let theirs = Arc::clone(&words);
-        let helper = in_turns(move || theirs.load_helping(0));
-        if !helper.advance(stops) {
-            assert!(changed > 0, "no step left the second word alone");
-            return;
-        }
-        let is_free = words.load_raw(1) == 0;
-        if is_free {
-            assert_eq!(words.compare_exchange(1, 0, 5), Ok(0));
-            changed += u32::from(words.load_raw(2) != 0);
-        }
-        assert_eq!(owner.thaw(), Err(MISMATCH));
-        for (index, held) in [0, if is_free { 5 } else { 0 }, 0, 0]
-            .into_iter()
-            .enumerate()
-        {
-            let exchanged = within(KCAS, || words.compare_exchange(index, held, 7));
-            assert_eq!(
-                exchanged,
-                Ok(held),
-                "word {index}, {stops} exchanges of a helper"
-            );
-        }
-        helper.thaw();
-    }
-}
-
-/// Readers that help leave nothing of an operation, and make it succeed if it can.
-#[test]
-fn operation_stopped_anywhere_is_helped_to_end() {
-    let mut helped = 0;
-    for operation in operations() {
-        for step in 0.. {
-            let words = Arc::new(WordArray::new(WORDS));
-            // Nothing is under way.
-            assert_eq!(within(1, || words.load_helping(0)), 0);
-            let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
-                break;
-            };
-            let before = contents(&words);
-            let read: [u64; WORDS] =
-                array::from_fn(|index| within(KCAS, || words.load_helping(index)));
-            let left: [u64; WORDS] = array::from_fn(|index| words.load_raw(index));
-            assert_eq!(left, read, "{operation:?}, step {step}");
-            let added = frozen.thaw();
-            let explained = [before, added].contains(&read);
-            assert!(explained, "{operation:?}, step {step}: {read:?}");
-            assert_eq!(contents(&words), added);
-            helped += u32::from(before != read);
-        }
-    }
-    assert!(helped > 0, "no reader made an operation succeed");
-}
-
-/// A thread is stopped while it makes words, and changes them with older ones and a side word; others do
-/// the same, and make more.
-#[test]
-fn thread_stopped_during_array_growth() {
-    const ROUNDS: u64 = 3;
-    fn indices(words: &WordArray<Pieces>) -> [usize; 4] {
-        [1, 9, 19, words.side(0)]
-    }
-    fn add_one(words: &WordArray<Pieces>, len: usize) -> u64 {
-        words.grow_to(len).unwrap();
-        let entries = indices(words).map(|index| {
-            let expected = words.load(index);
-            Entry::new(index, expected, expected + 1)
-        });
-        u64::from(words.kcas(&entries).is_ok())
-    }
-    for step in 0.. {
-        let words = Arc::new(WordArray::<Pieces>::try_growing(4).unwrap());
-        let stopped = Arc::clone(&words);
-        let Ok(frozen) = freeze(step, move || add_one(&stopped, 20)) else {
-            assert!(step > 20, "{step} steps");
-            println!("stopped at each of {step} steps");
-            break;
-        };
-        let rounds = 1..=ROUNDS as usize;
-        let added = rounds.map(|round| within(KCAS, || add_one(&words, 20 * round)));
-        let added = added.sum::<u64>();
-        assert!(added + 1 >= ROUNDS, "refused for nothing at step {step}");
-        let added = added + frozen.thaw();
-        assert_eq!(indices(&words).map(|index| words.load(index)), [added; 4]);
-    }
 }

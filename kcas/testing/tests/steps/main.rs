@@ -1,5 +1,4 @@
 //! Tests of what happens at each step of a thread.
 
 mod helping;
-mod hooks;
 mod stalls;
