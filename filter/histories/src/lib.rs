@@ -454,33 +454,6 @@ mod tests {
     }
 
     #[test]
-    fn violation_is_drawn_in_time_order() {
-        let calls = vec![
-            call(0, 100, 1_000_000, Insert(Ok(()))),
-            call(1, 110, 120, Remove(true)),
-            call(2, 130, 2_000_000, Contains(false)),
-        ];
-        let violation = Violation {
-            since: vec![1, 2],
-            calls,
-            blamed: 2,
-        };
-        // There are six times, so a call between neighbours takes a fifth of the axis, however
-        // short it was.
-        let short = format!("|{}|", "-".repeat(11));
-        let drawn = violation.to_string();
-        for line in [
-            "held before: 1 or 2\n".to_owned(),
-            format!("  thread 0   insert → done  |{}| ", "-".repeat(46)),
-            format!("  thread 1   remove → done  {}{short} ", " ".repeat(11)),
-            "ns  <- no order is left\n".to_owned(),
-        ] {
-            assert!(drawn.contains(&line), "{line:?} is missing in\n{drawn}");
-        }
-        assert_eq!(drawn.lines().count(), 4);
-    }
-
-    #[test]
     fn too_many_overlapping_calls_are_not_accepted() {
         let refused = |n| call(n, 0, 10, Insert(Err(InsertError::Full)));
         let calls: Vec<_> = (0..65).map(refused).collect();
