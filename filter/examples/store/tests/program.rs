@@ -102,7 +102,6 @@ fn commands_set_get_delete_and_export() {
         assert!(error.contains(says), "{error}");
     };
     error(&["get", "1"], "there is no store at");
-    error(&["delete", "1"], "there is no store at");
     error(&["import", &"x".repeat(9)], "cannot read xxxxxxxxx");
     let file = file.to_str().unwrap();
     let import = ["import", "--sync-every", "100", file];
@@ -113,7 +112,6 @@ fn commands_set_get_delete_and_export() {
     assert_eq!(output(&["get", "2"]).0, b"two");
     output(&["delete", "3"]);
     error(&["get", "3"], "\"3\" has no value (reads of the file: 0)");
-    error(&["delete", "3"], "\"3\" has no value");
     error(
         &["set", "", "x"],
         "a key of 0 bytes: it must have 1 to 1024",
@@ -132,5 +130,4 @@ fn commands_set_get_delete_and_export() {
     }
     let _opened = Store::open(&path, false).unwrap();
     error(&["get", "1"], "another process uses the store");
-    error(&["set", "1", "x"], "another process uses the store");
 }
