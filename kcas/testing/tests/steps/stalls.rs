@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use kcas::{Entry, Error, WordArray};
-use kcas_testing::steps::{Frozen, freeze, within};
+use kcas_testing::steps::{freeze, within};
 
-const WORDS: usize = WordArray::MAX_ENTRIES;
+pub(super) const WORDS: usize = WordArray::MAX_ENTRIES;
 
 /// How often the others do their work while a thread is stopped: each time a K-CAS over all words,
 /// and an exchange of each.
@@ -22,11 +22,11 @@ const LOAD: u64 = 1 + (1 + 3) + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
 
 /// More steps than any K-CAS takes here, even with two stopped operations to help, each over eight
 /// words with a few attempts per word.
-const KCAS: u64 = 2_000;
+pub(super) const KCAS: u64 = 2_000;
 
 /// An operation on words that were all 0 when it was planned.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(super) enum Operation {
     Load(usize),
     CompareExchange(usize, u64),
     /// Adds one to each of these words.
@@ -75,7 +75,7 @@ impl Operation {
 
 /// Every kind of operation: with one to eight words, succeeding, failing at the first word, failing
 /// at the last.
-fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Operation> {
     vec![
         Load(0),
         CompareExchange(0, 0),
@@ -90,7 +90,7 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-fn contents(words: &WordArray) -> [u64; WORDS] {
+pub(super) fn contents(words: &WordArray) -> [u64; WORDS] {
     std::array::from_fn(|index| within(LOAD, || words.load(index)))
 }
 
@@ -131,57 +131,51 @@ fn work(words: &WordArray, stopped: usize) {
     }
 }
 
-/// Stops threads in these operations, each before its step, while the others work. Then everything that was added is there,
-/// exactly once. False if an operation has no such step.
-fn is_stopped<const N: usize>(calls: [(&Operation, u64); N], in_order: bool) -> bool {
-    let words = Arc::new(WordArray::new(WORDS));
-    let mut stopped = Vec::new();
-    for (operation, step) in calls {
-        assert!(step < KCAS, "{operation:?} has no end");
-        let Ok(frozen) = freeze(step, run_on(&words, operation)) else {
-            stopped
-                .into_iter()
-                .for_each(|frozen: Frozen<_>| _ = frozen.thaw());
-            return false;
-        };
-        stopped.push(frozen);
-    }
-    let seen = contents(&words);
-    work(&words, N);
-    // It may matter who goes on first.
-    if !in_order {
-        stopped.reverse();
-    }
-    let added: Vec<_> = stopped.into_iter().map(Frozen::thaw).collect();
-    // Stopped before or after it takes effect, but not in between.
-    let is_whole = N > 1 || seen == [0; WORDS] || seen == added[0];
-    assert!(is_whole, "{calls:?}: {seen:?}");
+/// Everything that the stopped threads and the others added is there, exactly once.
+fn accounts_balance(words: &WordArray, added: &[[u64; WORDS]]) {
     let sum = |index: usize| added.iter().map(|added| added[index]).sum::<u64>();
     let expected: [u64; WORDS] = std::array::from_fn(|index| 2 * ROUNDS + sum(index));
-    assert_eq!(contents(&words), expected);
-    true
+    assert_eq!(contents(words), expected);
 }
 
-fn run_on(words: &Arc<WordArray>, operation: &Operation) -> impl FnOnce() -> [u64; WORDS] + use<> {
+pub(super) fn run_on(
+    words: &Arc<WordArray>,
+    operation: &Operation,
+) -> impl FnOnce() -> [u64; WORDS] + use<> {
     let (words, operation) = (Arc::clone(words), operation.clone());
     move || operation.run(&words)
 }
 
 #[test]
 fn one_thread_stopped_at_every_step() {
+    let mut steps = 0;
     for operation in operations() {
-        let is_stopped = |step: &u64| is_stopped([(&operation, *step)], true);
-        let steps = (0..).take_while(is_stopped).count();
-        assert!(steps > 0, "{operation:?} has no steps");
-        println!("{operation:?}: stopped at each of {steps} steps");
+        for step in 0..KCAS {
+            assert!(step + 1 < KCAS, "{operation:?} has no end");
+            let words = Arc::new(WordArray::new(WORDS));
+            let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
+                assert!(step > 0, "{operation:?} has no steps");
+                println!("{operation:?}: stopped at each of {step} steps");
+                steps += step;
+                break;
+            };
+            // Stopped before or after it takes effect, but not in between.
+            let seen = contents(&words);
+            work(&words, 1);
+            let added = frozen.thaw();
+            let is_whole = seen == [0; WORDS] || seen == added;
+            assert!(is_whole, "{operation:?}: {seen:?}");
+            accounts_balance(&words, &[added]);
+        }
     }
+    println!("one thread stopped: {steps} steps, all survived");
 }
 
 /// The second operation meets the first, stopped at each of its steps, helps it, and is itself
 /// stopped at each step of doing so.
 #[test]
 fn two_threads_stopped_at_every_pair_of_steps() {
-    for (first, second) in [
+    let pairs: &[(Operation, Operation)] = &[
         (Kcas(&[0, 1, 2]), Kcas(&[2, 1, 0])),
         (Kcas(&[0, 1]), Kcas(&[1, 2])),
         (Kcas(&[1, 2]), Kcas(&[0, 1])),
@@ -189,15 +183,38 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         (Kcas(&[0, 1]), Mismatch(&[0, 1, 2], 2)),
         (Kcas(&[0, 1]), CompareExchange(1, 0)),
         (Condition(&[0, 1]), Condition(&[1, 0])),
-    ] {
-        let stops = (0..).map(|first_step| {
-            let is_stopped = |second_step: &u64| {
-                let calls = [(&first, first_step), (&second, *second_step)];
-                is_stopped(calls, (first_step + second_step).is_multiple_of(2))
-            };
-            (0..).take_while(is_stopped).count()
-        });
-        let pairs: usize = stops.take_while(|stops| *stops > 0).sum();
-        println!("{first:?} with {second:?}: {pairs} pairs of steps");
+    ];
+    let mut count = 0;
+    for (first, second) in pairs {
+        let before = count;
+        'first: for first_step in 0.. {
+            for second_step in 0..KCAS {
+                assert!(second_step + 1 < KCAS, "{second:?} has no end");
+                let words = Arc::new(WordArray::new(WORDS));
+                let Ok(one) = freeze(first_step, run_on(&words, first)) else {
+                    // It may have taken more steps before: when other tests claim ids at the same time.
+                    if second_step == 0 {
+                        break 'first;
+                    }
+                    break;
+                };
+                let Ok(other) = freeze(second_step, run_on(&words, second)) else {
+                    one.thaw();
+                    break;
+                };
+                count += 1;
+                work(&words, 2);
+                // It may matter who goes on first.
+                let added = if count % 2 == 0 {
+                    [one.thaw(), other.thaw()]
+                } else {
+                    let other = other.thaw();
+                    [one.thaw(), other]
+                };
+                accounts_balance(&words, &added);
+            }
+        }
+        println!("{first:?} with {second:?}: {} pairs", count - before);
     }
+    println!("two threads stopped: {count} pairs of steps, all survived");
 }
