@@ -99,7 +99,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
     /// The load factor to plan for. It is somewhat below the load at which an insert was first
-    /// refused, as measured in tables of 2^18 buckets (`harness space memory`; larger ones refuse a
+    /// refused, as measured in tables of 2^18 buckets (`harness memory`; larger ones refuse a
     /// little earlier). That load in turn is somewhat below the theoretical threshold for two
     /// choices of buckets with that many slots (0.897, 0.959, 0.980, 0.990 for two to five),
     /// because searches are bounded.

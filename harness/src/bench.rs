@@ -1,4 +1,4 @@
-//! One workload with tables of one size: its keys, its tables, and the phases of its threads.
+//! One workload: its keys, its tables, and the phases of its threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub failures: Vec<Error>,
 }
 
-/// One workload with tables of one size.
+/// One workload.
 pub(crate) struct Bench<'a> {
     pub(crate) sweep: Sweep<'a>,
     pub(crate) workload: &'a Workload,
@@ -72,7 +72,7 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let (experiment, workload) = (sweep.experiment, &part.workload);
-        let full = part.size.min(sweep.keys.residents());
+        let full = sweep.keys.residents();
         let keys = (sweep.keys).with_residents(experiment.residents(workload, full));
         let drawn = draw_lookups(workload, &keys, experiment.seed);
         Self {
@@ -178,7 +178,6 @@ impl<'a> Bench<'a> {
             keys,
             drawn: &self.drawn,
             tally,
-            stop: self.stop,
         };
         answers.check(info)
     }
@@ -217,7 +216,6 @@ impl<'a> Bench<'a> {
             slots: table.subject.slots(self.buckets()) as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             hit: workload.hit(),
-            skew: workload.skew(),
             first: experiment.subjects[0].clone(),
             ..Row::default()
         }

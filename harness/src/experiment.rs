@@ -65,9 +65,8 @@ pub struct Experiment {
     /// fill or empty a table are repeated until they add up to this.
     pub seconds: f64,
     /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
-    /// size. Several numbers are several sizes, which take turns in each round.
-    #[serde(deserialize_with = "one_or_several")]
-    pub keys: Vec<usize>,
+    /// size. By default 60,000.
+    pub keys: Option<usize>,
     /// Slots of each table, in place of `keys`, for tables of the same size at all load factors. With `keys`,
     /// a table is the larger, the less it is filled.
     pub slots: Option<usize>,
@@ -90,32 +89,12 @@ impl Default for Experiment {
             latency: None,
             rounds: 9,
             seconds: 0.1,
-            keys: Vec::new(),
+            keys: None,
             slots: None,
             seed: 1,
             workloads: Vec::new(),
         }
     }
-}
-
-/// Reads a whole number, or a list of them, which may be written as `1e6`.
-fn one_or_several<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> result::Result<Vec<usize>, D::Error> {
-    let values = match Value::deserialize(deserializer)? {
-        Value::Array(values) => values,
-        value => vec![value],
-    };
-    let whole = |value: Value| {
-        let integer = value.as_integer().map(|number| number as f64);
-        let number = value.as_float().or(integer);
-        let number = number.filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
-        let problem = format!("field `keys`: {value} is not a whole number, or far too many");
-        number
-            .map(|number| number as usize)
-            .ok_or(de::Error::custom(problem))
-    };
-    values.into_iter().map(whole).collect()
 }
 
 /// A measurement of fewer keys shows little except its own overhead.
@@ -182,18 +161,13 @@ impl Experiment {
         self.frozen.iter().any(|&frozen| frozen > 0)
     }
 
-    /// Returns the numbers of keys that fill tables to the highest load factor.
-    pub fn sizes(&self) -> Vec<usize> {
-        let loads = self.workloads.iter().map(Workload::load);
-        match (self.slots, &self.keys[..]) {
-            (Some(slots), _) => vec![(slots as f64 * loads.fold(0.0, f64::max)) as usize],
-            (None, []) => vec![DEFAULT_KEYS],
-            (None, keys) => keys.to_vec(),
-        }
-    }
-
+    /// Returns the number of keys that fill a table to the highest load factor.
     pub fn most_keys(&self) -> usize {
-        self.sizes().into_iter().max().unwrap_or_default()
+        let loads = self.workloads.iter().map(Workload::load);
+        match self.slots {
+            Some(slots) => (slots as f64 * loads.fold(0.0, f64::max)) as usize,
+            None => self.keys.unwrap_or(DEFAULT_KEYS),
+        }
     }
 
     /// Returns the load factor to which all keys fill the tables of a workload: its own, or the highest of
@@ -250,18 +224,20 @@ impl Experiment {
         let all = [&self.subjects[..], &self.against].concat();
         check_list("against", &all, "", |_| true)?;
         ensure!(
-            self.slots.is_none() || self.keys.is_empty(),
+            self.slots.is_none() || self.keys.is_none(),
             "field `slots`: it determines the number of keys; leave out `keys`"
         );
         ensure!(
             !self.workloads.is_empty(),
             "field `workload`: add at least one [[workload]] table"
         );
-        let few = format!("too few; {MIN_KEYS} or more are needed");
-        check_list("keys", &self.sizes(), &few, |&keys| {
-            let residents = |workload| self.residents(workload, keys);
-            self.workloads.iter().map(residents).fold(keys, usize::min) >= MIN_KEYS
-        })?;
+        let residents =
+            (self.workloads.iter()).map(|workload| self.residents(workload, self.most_keys()));
+        let keys = residents.min().unwrap_or_default();
+        ensure!(
+            keys >= MIN_KEYS,
+            "field `keys`: {keys} are too few; {MIN_KEYS} or more are needed"
+        );
         let between = format!("not at most {MAX_THREADS}");
         check_list("frozen", &self.frozen, &between, |&frozen| {
             frozen <= MAX_THREADS
@@ -282,7 +258,7 @@ impl Experiment {
             ensure!(
                 workload.is_time_bounded() || !self.freezes() && self.latency.is_none(),
                 "fields `frozen` and `latency`: {label} ends when every key is done, so it is measured as a whole, and may \
-                 never end if a frozen thread holds a lock; use lookups, a mix, ycsb or window"
+                 never end if a frozen thread holds a lock; use lookups or a mix"
             );
         }
         let Some(latency) = &self.latency else {
@@ -425,7 +401,7 @@ pub(crate) mod testing {
             threads: Threads::List(vec![Count::Exactly(1), Count::Exactly(2)]),
             rounds: 2,
             seconds: 1e-3,
-            keys: vec![1_000],
+            keys: Some(1_000),
             workloads: workloads.iter().map(|text| parse(text).unwrap()).collect(),
             ..Experiment::default()
         }
@@ -446,16 +422,14 @@ mod tests {
             (&*experiment.name, &*experiment.title),
             ("my-own", "my-own")
         );
-        assert_eq!((experiment.rounds, experiment.sizes()), (9, vec![60_000]));
+        assert_eq!((experiment.rounds, experiment.most_keys()), (9, 60_000));
         assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
     }
 
     #[test]
     fn written_experiment_is_read_back() {
         let text = include_str!("../../experiments/latency.toml");
-        let text = text.replace("keys = 60_000", "keys = [1e6, 2_000]");
-        let experiment = Experiment::parse(&text).unwrap();
-        assert_eq!(experiment.keys, [1_000_000, 2_000]);
+        let experiment = Experiment::parse(text).unwrap();
         let written = toml::to_string(&experiment).unwrap();
         assert_eq!(Experiment::parse(&written).unwrap(), experiment);
     }
@@ -488,8 +462,7 @@ mod tests {
             rounds = 0 | `rounds`: 0 is not between 1 and 1000
             seconds = 0.0 | `seconds`
             seconds = nan | `seconds`
-            keys = [1000, 999] | `keys`: 999 is too few; 1000 or more
-            keys = 1000.5 | `keys`: 1000.5 is not a whole number
+            keys = 999 | `keys`: 999 are too few; 1000 or more
             slots = 3000 | leave out `keys`
             workload = [{ kind = 'upsert' }] | `upsert`
             workload = [{ kind = 'insert', load = 1.5 }] | [[workload]] insert: field `load`"

@@ -1,4 +1,4 @@
-//! The measurements of an experiment on this machine, round by round. In each round, sizes and workloads
+//! The measurements of an experiment on this machine, round by round. In each round, workloads
 //! follow one another in an order of the round's own, so that disturbances of the machine affect all places along the axis
 //! of a figure alike.
 
@@ -15,18 +15,16 @@ use crate::workload::Workload;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The workloads, for each size of the tables, in the order of round 1, without those that no subject supports.
+    /// The workloads in the order of round 1, without those that no subject supports.
     pub parts: Vec<Part>,
     /// Messages about subjects that lack an operation of a workload.
     pub skipped: Vec<String>,
 }
 
-/// A workload with tables of one size, and its measurements in every round.
+/// A workload, and its measurements in every round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub workload: Workload,
-    /// Keys of a full table.
-    pub size: usize,
     /// Names of the subjects that support it, at least one, in the order of the experiment.
     pub subjects: Vec<String>,
     pub points: Vec<Point>,
@@ -66,9 +64,8 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                for keys in experiment.sizes() {
-                    workload.check_keys(experiment.residents(workload, keys), threads)?;
-                }
+                let keys = experiment.residents(workload, experiment.most_keys());
+                workload.check_keys(keys, threads)?;
             }
             let has_cores = threads <= cores.count();
             for &frozen in &experiment.frozen {
@@ -96,15 +93,10 @@ impl Plan {
                 measured.push((workload, able));
             }
         }
-        let sizes = experiment.sizes().into_iter();
-        let parts = sizes.flat_map(|size| {
-            let part = |(workload, subjects): &(&Workload, Vec<String>)| Part {
-                workload: Workload::clone(workload),
-                size,
-                subjects: subjects.clone(),
-                points: points.clone(),
-            };
-            measured.iter().map(part).collect::<Vec<_>>()
+        let parts = measured.into_iter().map(|(workload, subjects)| Part {
+            workload: workload.clone(),
+            subjects,
+            points: points.clone(),
         });
         Ok(Self {
             parts: parts.collect(),
@@ -156,7 +148,6 @@ mod tests {
     fn threads_without_own_keys_are_refused() {
         for (workload, most) in [
             ("mix lookup=0 insert=50 remove=50", 500),
-            ("window lookup=50", 1_000),
             ("insert", usize::MAX),
         ] {
             let workload = crate::workload::tests::parse(workload).unwrap();

@@ -22,7 +22,7 @@ use crate::phases::Table;
 use crate::plan::{Part, Plan, Point};
 use crate::recording::Recording;
 use crate::row::Row;
-use crate::show::{Bar, FolderLock, Sidecar, note};
+use crate::show::{Bar, Sidecar, create_folder, note};
 use crate::simulate::{KIND, Options};
 use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
@@ -62,7 +62,7 @@ pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<E
     let prepared = experiment.and_then(|experiment| prepare(registry, experiment, options));
     let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
     let stop = stop_on_ctrl_c()?;
-    let _lock = FolderLock::acquire(&options.out)?;
+    create_folder(&options.out)?;
     run(registry, &prepared, options, stop)?;
     Ok(Ending::from_flag(stop))
 }
@@ -89,10 +89,6 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
         "option --machine: two machines have the same name; change the field `name` in one of their files"
     );
     experiment.check_subjects(registry)?;
-    ensure!(
-        experiment.sizes().len() == 1,
-        "field `keys`: several sizes cannot be simulated; give one"
-    );
     ensure!(
         !experiment.freezes() && experiment.latency.is_none(),
         "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
@@ -266,7 +262,7 @@ fn run(
     let rows = rows.collect::<Result<Vec<_>>>()?.concat();
     drop(bar);
     sidecar.run.rows = Some(steps);
-    let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
+    let mut recording = Recording::new(&options.out, &name, sidecar, steps);
     rows.into_iter().try_for_each(|row| recording.add(row))?;
     recording.end(Ok(()), Ending::from_flag(stop), |rows, sidecar| {
         sweep_sheet::sheet(rows, Some(sidecar))
@@ -328,11 +324,7 @@ impl<'a> Simulated<'a> {
             keys: &keys,
             ..self.bench.sweep
         };
-        let part = Part {
-            size: ALONE_KEYS,
-            ..self.part.clone()
-        };
-        let (_, report) = Simulated::new(sweep, &part, &stop).run(subject, 1, setting, 0.0)?;
+        let (_, report) = Simulated::new(sweep, self.part, &stop).run(subject, 1, setting, 0.0)?;
         Ok(report)
     }
 
@@ -423,7 +415,7 @@ fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
 /// the workload, or else the average over its kinds of operations. All lookups have the same time,
-/// whatever their skew and share of hits.
+/// whatever their share of hits.
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
         format!(
@@ -459,12 +451,7 @@ mod tests {
         Model::named_or_read("graviton-3").unwrap()
     }
 
-    const WORKLOADS: [&str; 4] = [
-        "lookup-hit",
-        "mix lookup=90 insert=5 remove=5",
-        "insert",
-        "ycsb mix='a'",
-    ];
+    const WORKLOADS: [&str; 3] = ["lookup-hit", "mix lookup=90 insert=5 remove=5", "insert"];
 
     /// Simulates every subject under a workload, on three cores. To find out which part of the times of one thread is
     /// computing would take a minute, so none is charged.

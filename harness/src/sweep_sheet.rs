@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
+use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number};
 use figures::stats::{MIN_VALUES, Summary};
 
 use crate::latency::percent;
@@ -19,26 +19,22 @@ use crate::wording::{counted, grouped};
 enum Axis {
     Frozen,
     Offered,
-    Keys,
     Load,
     Hit,
-    Skew,
     Threads,
 }
 
-use Axis::{Frozen, Hit, Keys, Load, Offered, Skew, Threads};
+use Axis::{Frozen, Hit, Load, Offered, Threads};
 
-const AXES: [Axis; 7] = [Frozen, Offered, Keys, Load, Hit, Skew, Threads];
+const AXES: [Axis; 5] = [Frozen, Offered, Load, Hit, Threads];
 
 impl Axis {
     fn place(self, row: &Row) -> f64 {
         match self {
             Frozen => row.frozen.unwrap_or_default() as f64,
             Offered => row.offered.unwrap_or_default(),
-            Keys => row.keys as f64,
             Load => row.load_factor,
             Hit => row.hit.unwrap_or_default().into(),
-            Skew => row.skew,
             Threads => row.threads as f64,
         }
     }
@@ -47,17 +43,15 @@ impl Axis {
         match self {
             Frozen => "frozen threads",
             Offered => "share of the closed loop's throughput that is due (0: the closed loop)",
-            Keys => "keys of the table",
             Load => "load factor",
             Hit => "lookups of present keys in %",
-            Skew => "skew (exponent of Zipf's law)",
             Threads => "threads",
         }
     }
 
     fn scale(self) -> Scale {
         match self {
-            Keys | Threads => Scale::Log,
+            Threads => Scale::Log,
             _ => Scale::Linear,
         }
     }
@@ -67,10 +61,8 @@ impl Axis {
             Frozen => format!("{place} frozen"),
             Offered if place == 0.0 => "closed loop".into(),
             Offered => format!("{} % due", percent(place)),
-            Keys => format!("{} keys", grouped(place as u64)),
             Load => format!("load {place}"),
             Hit => format!("{place} % present"),
-            Skew => format!("Zipf {place}"),
             Threads => counted(place as usize, "thread"),
         }
     }
@@ -239,7 +231,6 @@ impl<'a> View<'a> {
                 Load => is_full || differs(axis),
                 Hit => case.workload == "lookup",
                 Threads => true,
-                Skew => place > 0.0,
                 _ => differs(axis),
             };
             if is_shown {
@@ -337,14 +328,12 @@ impl<'a> View<'a> {
         } else {
             self.axis.name()
         };
-        let is_size = self.axis == Keys;
         Panel {
             title: self.describe(case, true),
             names: [name.into(), String::new()],
             scales: [self.axis.scale(), Scale::Auto],
-            formats: [if is_size { power_of_two } else { number }, number],
             shade: shade.map(|place| (*place, "more threads than cores".into())),
-            places: if is_size { Vec::new() } else { places },
+            places,
             series,
             ..Panel::default()
         }
@@ -556,16 +545,14 @@ mod tests {
     #[test]
     fn differing_column_is_axis() {
         type Change = fn(&mut Row);
-        let changes: [(Change, &str, usize); 4] = [
-            (|row| row.keys = 9, "keys of the table", 1),
+        let changes: [(Change, &str, usize); 3] = [
             (|row| row.hit = Some(10), "lookups of present keys in %", 1),
             (|row| row.frozen = Some(2), "frozen threads", 1),
             // Other workloads have panels of their own.
             (|row| row.workload = "insert".into(), "threads", 2),
         ];
         for (change, name, panels) in changes {
-            let mut rows = compared(1.5, 9);
-            rows.iter_mut().for_each(|row| row.keys = 8);
+            let rows = compared(1.5, 9);
             let mut others = rows.clone();
             others.iter_mut().for_each(change);
             let figure = sheet(&[rows, others].concat(), None).figure.unwrap();

@@ -5,13 +5,13 @@
 //!
 //! | Figures | Form |
 //! |---|---|
-//! | `full`, `full-large`, `quick`, `native`, `rivals`, `mixes`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
-//! | `kcas`, `processes`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, processes, load factor, slots, skew or hits |
-//! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
-//! | `latency*` | [`Form::Tail`] over threads |
+//! | `full`, `full-large`, `rivals`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
+//! | `kcas`, `processes`, `load-factor` | [`Form::Line`] over words, processes or load factor |
+//! | `pair*`, `ablations`, `speed-*` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
+//! | `latency` | [`Form::Tail`] over threads |
 //! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |
-//! | `growth`, `cuckoo-hashing`, `window` | [`Form::Band`] over keys, load or threads |
-//! | `memory`, `layouts` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
+//! | `growth` | [`Form::Band`] over keys |
+//! | `memory` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
 //!
 //! # Why plotters
 //!

@@ -22,8 +22,6 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels side by side; 0 for as many as have room.
     pub columns: usize,
-    /// Whether the figure is as wide as a column of a paper instead of a page.
-    pub is_narrow: bool,
 }
 
 /// Series against a horizontal axis, or in rows.
@@ -130,14 +128,6 @@ pub fn duration(ns: f64) -> String {
         1e3.. => number(ns / 1e3) + " µs",
         _ => number(ns) + " ns",
     }
-}
-
-/// Formats a number as the nearest power of two.
-pub fn power_of_two(value: f64) -> String {
-    let exponent = format!("{:.0}", value.log2().max(0.0));
-    let digits = exponent.chars().filter_map(|digit| digit.to_digit(10));
-    let raised = digits.filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize));
-    format!("2{}", raised.collect::<String>())
 }
 
 /// Larger values are refused. Each 64-bit count is below it.
@@ -286,7 +276,6 @@ const MARKS: [&[i32]; 7] = [
 
 // Lengths in units of the SVG; half a unit is lost to rounding.
 const PAGE: i32 = 1520;
-const COLUMN: i32 = 760;
 const TEXT: i32 = 26;
 const TITLE: i32 = 32;
 const LINE: i32 = 34;
@@ -365,7 +354,7 @@ impl Figure {
     /// If a number is not finite or is beyond 10^20, or if a logarithmic axis has no place for it.
     pub fn svg(&self) -> Result<String> {
         self.panels.iter().try_for_each(Panel::check)?;
-        let inner = if self.is_narrow { COLUMN } else { PAGE } - 2 * MARGIN;
+        let inner = PAGE - 2 * MARGIN;
         let title = wrap(&self.title, inner * 3 / 4);
         let legend = self.legend(inner);
         let caption = self.caption_lines(inner);

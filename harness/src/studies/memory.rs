@@ -6,44 +6,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, Subcommand, value_parser};
+use clap::{Args, value_parser};
 use figures::plot::{Form, Panel, Scale, Series};
 use figures::stats::Summary;
 use histories::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use super::{samples, theory, values};
-use crate::ending::Ending;
+use super::{samples, values};
 use crate::machine::{self, Cores};
 use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
 use crate::row::Sample;
 use crate::sheet::Sheet;
-use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
+use crate::study::{Extras, Quantity, Study, Subjects, Task, all_places, dedup};
 use crate::subjects::{Registry, SubjectInfo, WithLayout, original};
 use crate::wording::{counted, grouped, large, unnumbered};
-
-/// The measurements of space.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Memory(Options<Memory>),
-    Theory(theory::Theory),
-}
-
-impl Command {
-    /// Measures, and writes the results.
-    pub fn run(&self, registry: &Registry) -> Result<Ending> {
-        match self {
-            Self::Memory(options) => STUDY.run(options, registry),
-            Self::Theory(theory) => theory.run(),
-        }
-    }
-}
 
 const DECLARED: Quantity = Quantity::new("bits per key", None, None);
 const FALSE: Quantity = Quantity::new("false positive rate", None, None);
@@ -179,7 +160,7 @@ impl Memory {
         let keys = *keys.with_context(|| format!("unknown part {:?}", task.part))?;
         let registry = with_layouts(registry);
         let subject = registry.get(original(&task.subjects[0]))?;
-        let trial = Trial::new(self.absent, task.seed);
+        let trial = Trial::new(task.seed);
         let refusal = first_refusal(subject, buckets(keys, LOADS[0]), trial)?;
         let fits = |load: &f64| refusal.is_none_or(|refusal| load + MARGIN <= refusal);
         let load = LOADS.into_iter().find(fits);
@@ -206,6 +187,24 @@ impl Memory {
         ];
         values.extend(refusal.map(|load| (FIRST_REFUSAL, load)));
         Ok(samples(task, (&task.part, load), values))
+    }
+}
+
+/// The keys of a measurement: consecutive numbers from one of the seed.
+#[derive(Clone, Copy)]
+struct Trial {
+    seed: u64,
+    first: u64,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Self {
+        let first = SmallRng::seed_from_u64(seed).random();
+        Self { seed, first }
+    }
+
+    fn key(self, index: u64) -> u64 {
+        self.first.wrapping_add(index)
     }
 }
 
