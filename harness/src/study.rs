@@ -439,12 +439,7 @@ impl<O> View<'_, O> {
         let scale = quantity.drawn?;
         let (axis, along) = (self.study.axis)(case);
         let places = self.places(case);
-        let form = if places.len() > 12 {
-            Form::Band
-        } else {
-            Form::Line
-        };
-        let series = series(&self.subjects, &places, form, |subject, place| {
+        let series = series(&self.subjects, &places, Form::Line, |subject, place| {
             self.summary(quantity, (case, place), subject)
         });
         (!series.is_empty()).then(|| Panel {

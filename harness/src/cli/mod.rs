@@ -135,9 +135,6 @@ enum Command {
         /// The pages, such as README.md.
         #[arg(required = true, value_name = "PAGE.md")]
         pages: Vec<PathBuf>,
-        /// Write nothing, and fail if a page differs from the results.
-        #[arg(long)]
-        check: bool,
     },
     /// List the subjects, the workloads, and the experiments of experiments/ here, or else in the source
     /// directory.
@@ -196,7 +193,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Study(study) => study.run(registry),
         Command::Worker(worker) => studies::serve(&worker, registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
-        Command::Tables { pages, check } => tables(&pages, check),
+        Command::Tables { pages } => tables(&pages),
         Command::List => list::list(registry),
     }
 }
@@ -212,9 +209,9 @@ fn report(directory: &Path) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-fn tables(pages: &[PathBuf], only_checks: bool) -> Result<Ending> {
+fn tables(pages: &[PathBuf]) -> Result<Ending> {
     for page in pages {
-        page::update_tables(page, only_checks)?;
+        page::update_tables(page)?;
         say!("{}: up to date", page.display());
     }
     Ok(Ending::Complete)
