@@ -81,12 +81,12 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
 }
 
 fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
-    let named = |name: &String| Model::named_or_read(name);
+    let named = |name: &String| Model::named(name);
     let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
     let names: BTreeSet<_> = models.iter().map(|model| &model.name).collect();
     ensure!(
         names.len() == models.len(),
-        "option --machine: two machines have the same name; change the field `name` in one of their files"
+        "option --machine: name each machine once"
     );
     experiment.check_subjects(registry)?;
     ensure!(
@@ -446,7 +446,7 @@ mod tests {
     use crate::workload::tests::parse;
 
     fn graviton() -> Model {
-        Model::named_or_read("graviton-3").unwrap()
+        Model::named("graviton-3").unwrap()
     }
 
     const WORKLOADS: [&str; 3] = ["lookup-hit", "mix lookup=90 insert=5 remove=5", "insert"];
