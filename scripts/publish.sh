@@ -3,7 +3,7 @@
 #
 #   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
-#   scripts/publish.sh all                      all that is measured natively, in two to three hours
+#   scripts/publish.sh all                      all that is measured natively, in an hour and some builds
 #   scripts/publish.sh --placements 9           publishes nothing: only builds the harness with its functions in other orders
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
@@ -63,11 +63,9 @@ if [ "${1:-}" = --placements ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- pair
-[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew-cached skew-large' 'sweep rivals' \
-    growth window processes 'space memory' 'sweep relatives' cuckoo-hashing \
-    'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
-    'sweep rivals-large latency-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes-lookups sizes-changes' \
-    'sweep speed-cached speed-updates speed-large speed-large-updates' 'sweep native'
+[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth 'processes --rounds 6' 'memory --rounds 6' \
+    'sweep relatives' 'sweep full-large' 'sweep ablations' 'kcas --rounds 6' 'sweep latency' 'sweep oversubscribed' \
+    'sweep stalls' 'sweep speed-cached speed-updates speed-large speed-large-updates'
 
 commit=$(git rev-parse "${COMMIT:-HEAD}^{commit}")
 git merge-base --is-ancestor "$commit" main || {
@@ -82,11 +80,10 @@ git -C "$work" checkout -q "$commit"
 top=$PWD
 mkdir "$work/target"
 
-# Builds the harness with the given features, and flags if any, and prints where it lies.
-build() { # FEATURES [FLAGS]
-    local target=$top/target/publish/with-$1${2:+-native}
-    (cd "$work" && RUSTFLAGS=${2:-${RUSTFLAGS:-}} cargo build --locked --profile figures -p harness \
-        --features "$1" --target-dir "$target" >&2)
+# Builds the harness with the given features, and prints where it lies.
+build() { # FEATURES
+    local target=$top/target/publish/with-$1
+    (cd "$work" && cargo build --locked --profile figures -p harness --features "$1" --target-dir "$target" >&2)
     echo "$target/figures/harness"
 }
 
@@ -106,7 +103,6 @@ measure() {
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
-    'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
     pair* | 'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
     sweep*) command+=" $(placed)" ;;
     esac

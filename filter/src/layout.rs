@@ -84,7 +84,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// The load factor to plan for: 0.83 with two slots, 0.92 with three, 0.95 with four, 0.96 with five, 0.97 with six, and
     /// 0.975 with more. Not every layout reaches it dependably ([`DEPENDABLE`](Self::DEPENDABLE)).
     ///
-    /// It is somewhat below the load at which an insert was first refused in tables of 2^18 buckets (`harness space memory`;
+    /// It is somewhat below the load at which an insert was first refused in tables of 2^18 buckets (`harness memory`;
     /// larger tables refuse a little earlier). Because searches are bounded, that load is somewhat below the theoretical
     /// threshold for two choices of buckets (0.897, 0.959, 0.980 and 0.990 with two to five slots).
     pub const WORKABLE_LOAD: f64 = match SLOTS {

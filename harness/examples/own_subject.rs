@@ -84,6 +84,5 @@ impl Subject for ShardedMap {
 fn main() -> ExitCode {
     let mut registry = Registry::standard();
     registry.add::<ShardedMap>();
-    // Your program, with its name, version and commit, is named in what it measures.
-    cli::main(&registry, harness::program!())
+    cli::main(&registry)
 }

@@ -3,13 +3,11 @@
 //! up afterwards and, if no thread looked up present keys, some of those. Refused keys excuse as many misses: if other
 //! keys are missed in their place, that goes unnoticed.
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::{Result, ensure};
 use subject::Operations;
 
 use crate::keys::KeySource;
-use crate::operations::{Measured, Phase, Tally, Watch};
+use crate::operations::{Measured, Tally};
 use crate::subjects::SubjectInfo;
 use crate::workload::Workload;
 
@@ -32,13 +30,10 @@ pub(crate) struct Answers<'a> {
     /// The keys that all threads looked up, if they were drawn before.
     pub(crate) drawn: &'a [usize],
     pub(crate) tally: Tally,
-    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Answers<'_> {
-    /// Checks the answers, if the subject gives any: all accepted keys must be there, and hardly any other. If threads have
-    /// updated the same keys, each must be there once, as before: all are removed, and must be found before that, and not
-    /// after it.
+    /// Checks the answers, if the subject gives any: all accepted keys must be there, and hardly any other.
     pub(crate) fn check(&self, info: &SubjectInfo) -> Result<()> {
         if !info.holds_keys || info.operations.missing(Operations::INSERT).is_some() {
             return Ok(());
@@ -52,8 +47,6 @@ impl Answers<'_> {
         let refused = tally.refused_before;
         let (keys, residents) = (self.keys.keys(), self.keys.residents() as u64);
         let found = || subject.count_found(keys, self.keys.resident()) as u64;
-        // A thread that works alone knows every answer, unless keys were refused.
-        let is_foreseen = self.threads == 1 && refused + tally.refused == 0;
         // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
             Workload::LookupHit { .. } | Workload::Lookup { .. } if refused > 0 => {
@@ -62,16 +55,6 @@ impl Answers<'_> {
             }
             Workload::Insert { .. } => (residents - found(), tally.refused),
             Workload::Remove { .. } => (tally.missing, refused),
-            Workload::Ycsb { .. } if !(is_foreseen && tally.missing > 0) => {
-                let not_found = residents - found();
-                let mut remove = Phase::Remove(self.keys.resident());
-                let removed = subject.perform(keys, &mut remove, &Watch::new(self.stop), None);
-                (not_found.max(removed.missing), refused + tally.refused)
-            }
-            // With a skew, threads look few keys up.
-            Workload::Lookup { skew, .. } if *skew > 0.0 && tally.missing == 0 => {
-                (residents - found(), refused)
-            }
             // No thread looks up present keys.
             Workload::LookupMiss { .. } => {
                 let present = self.keys.resident();
@@ -87,18 +70,14 @@ impl Answers<'_> {
              had been refused"
         );
         let (false_positives, absent) = match workload {
-            Workload::Remove { .. } | Workload::Ycsb { .. } => (found(), residents),
+            Workload::Remove { .. } => (found(), residents),
             _ => {
                 // Some workloads look up no absent key.
                 let absent = self.keys.absent();
                 let probed = absent.start..absent.end.min(absent.start + PROBES);
                 let probes = probed.len() as u64;
                 let found = subject.count_found(keys, probed) as u64;
-                // A popular key that is mistaken for another is found in many lookups.
-                match workload.skew() {
-                    0.0 => (tally.false_positives + found, tally.absent + probes),
-                    _ => (found, probes),
-                }
+                (tally.false_positives + found, tally.absent + probes)
             }
         };
         ensure_rare(false_positives, absent)

@@ -1,4 +1,4 @@
-//! One workload with tables of one size: its keys, its tables, and the phases of its threads.
+//! One workload: its keys, its tables, and the phases of its threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,6 @@ use subject::SLOTS_PER_BUCKET;
 use crate::answers::Answers;
 use crate::experiment::Experiment;
 use crate::keys::{KeySource, copied};
-use crate::latency::percent;
 use crate::machine::Cores;
 use crate::operations::{Phase, Tally};
 use crate::phases::{self, Table, draw_lookups};
@@ -32,7 +31,7 @@ pub struct Sweep<'a> {
     pub registry: &'a Registry,
     pub plan: &'a Plan,
     pub cores: &'a Cores,
-    /// Keys of the fullest tables.
+    /// Keys of the tables.
     pub keys: &'a KeySource,
     /// Counted from 1.
     pub round: usize,
@@ -46,13 +45,10 @@ pub struct Outcome {
     pub failures: Vec<Error>,
 }
 
-/// One workload with tables of one size.
+/// One workload.
 pub(crate) struct Bench<'a> {
     pub(crate) sweep: Sweep<'a>,
     pub(crate) workload: &'a Workload,
-    /// How many keys fill a table to the load factor of the fullest.
-    full: usize,
-    /// The keys of this workload's tables.
     pub(crate) keys: KeySource,
     /// The keys that all threads look up, drawn once for all subjects, and copies of them; there may be none.
     drawn: Arc<[usize]>,
@@ -61,8 +57,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Tables that are only looked up, by subject, number, buckets and keys: all workloads and numbers of threads use them.
-pub(crate) type KeptTables = HashMap<(String, usize, usize, usize), Arc<Table>>;
+/// Tables that are only looked up, by subject, number and buckets: all workloads and numbers of threads use them.
+pub(crate) type KeptTables = HashMap<(String, usize, usize), Arc<Table>>;
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(
@@ -72,13 +68,11 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let (experiment, workload) = (sweep.experiment, &part.workload);
-        let full = part.size.min(sweep.keys.residents());
-        let keys = (sweep.keys).with_residents(experiment.residents(workload, full));
+        let keys = sweep.keys.clone();
         let drawn = draw_lookups(workload, &keys, experiment.seed);
         Self {
             sweep,
             workload,
-            full,
             looked_up: copied(keys.keys(), &drawn),
             keys,
             drawn,
@@ -101,8 +95,7 @@ impl<'a> Bench<'a> {
     }
 
     pub(crate) fn buckets(&self) -> usize {
-        let load = self.sweep.experiment.full_load(self.workload);
-        let slots = self.full as f64 / load;
+        let slots = self.keys.residents() as f64 / self.workload.load();
         (slots / SLOTS_PER_BUCKET as f64).ceil() as usize
     }
 
@@ -133,7 +126,7 @@ impl<'a> Bench<'a> {
         if !self.workload.only_looks_up() || self.sweep.experiment.freezes() {
             return Ok(Arc::new(self.table(info, random)?));
         }
-        let place = (name.into(), number, self.buckets(), self.keys.residents());
+        let place = (name.into(), number, self.buckets());
         let mut tables = self.tables.lock().expect("no thread panics");
         if let Some(table) = tables.get(&place) {
             return Ok(Arc::clone(table));
@@ -178,7 +171,6 @@ impl<'a> Bench<'a> {
             keys,
             drawn: &self.drawn,
             tally,
-            stop: self.stop,
         };
         answers.check(info)
     }
@@ -209,7 +201,6 @@ impl<'a> Bench<'a> {
             workload: workload.label(),
             threads: point.threads,
             frozen: point.frozen,
-            offered: point.offered,
             round: self.sweep.round,
             oversubscribed: point.threads > self.sweep.cores.count(),
             load_factor: workload.load(),
@@ -217,7 +208,6 @@ impl<'a> Bench<'a> {
             slots: table.subject.slots(self.buckets()) as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             hit: workload.hit(),
-            skew: workload.skew(),
             first: experiment.subjects[0].clone(),
             ..Row::default()
         }
@@ -227,13 +217,10 @@ impl<'a> Bench<'a> {
     pub(crate) fn describe(&self, name: &str, point: &Point) -> String {
         let frozen = point.frozen.filter(|frozen| *frozen > 0);
         let frozen = frozen.map_or(String::new(), |frozen| format!(", {frozen} frozen"));
-        let offered = point.offered.map_or(String::new(), |offered| {
-            format!(", {} % of its throughput due", percent(offered))
-        });
         let (label, load) = (self.workload.label(), self.workload.load());
         let (threads, round) = (counted(point.threads, "thread"), self.sweep.round);
         format!(
-            "subject {name:?} failed under {label} at load factor {load} ({threads}{frozen}{offered}, round {round})"
+            "subject {name:?} failed under {label} at load factor {load} ({threads}{frozen}, round {round})"
         )
     }
 }

@@ -9,10 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use filter::mix;
-use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
-use rand_distr::Zipf;
 
 /// Keys, which are numbers.
 pub type Keys = Vec<u64>;
@@ -55,14 +53,6 @@ impl KeySource {
         }
     }
 
-    /// Returns the same keys, of which fewer fill a table.
-    pub fn with_residents(&self, residents: usize) -> Self {
-        Self {
-            residents: residents.min(self.residents),
-            ..self.clone()
-        }
-    }
-
     /// Returns the number of keys that fill a table to its load factor.
     pub fn residents(&self) -> usize {
         self.residents
@@ -100,23 +90,16 @@ fn spread(counter: u64) -> u64 {
     mix(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
-const DRAWS_PER_KEY: usize = 16;
 /// The fewest keys drawn: threads cycle through them, and the processor must not learn them.
 const MIN_DRAWS: usize = 100_000;
-/// The most keys drawn, unless there are more residents. Then each resident is drawn once, so that no part of
-/// a large table is left out.
+/// Keys drawn per resident, unless that makes more than [`ENOUGH_DRAWS`]. Then each resident is drawn once, so that no
+/// part of a large table is left out.
+const DRAWS_PER_KEY: usize = 16;
 const ENOUGH_DRAWS: usize = 1_000_000;
 
 /// Draws the keys to look up, for all threads together: `hit` per cent are residents, the others
-/// absent, in random order. With a skew of 0 they walk through all keys; otherwise their ranks
-/// follow a Zipf law with this exponent.
-pub fn drawn_lookups(
-    source: &KeySource,
-    hit: u8,
-    skew: f64,
-    random: &mut SmallRng,
-) -> Arc<[usize]> {
+/// absent, in random order. Each kind walks through all of its keys.
+pub fn drawn_lookups(source: &KeySource, hit: u8, random: &mut SmallRng) -> Arc<[usize]> {
     let residents = source.residents();
     let draws = (DRAWS_PER_KEY * residents)
         .clamp(MIN_DRAWS, ENOUGH_DRAWS)
@@ -125,50 +108,9 @@ pub fn drawn_lookups(
     let mut present = vec![true; hundreds * usize::from(hit)];
     present.resize(hundreds * 100, false);
     present.shuffle(random);
-    let sources = [source.resident(), source.absent()];
-    let mut choosers = sources.map(|keys| chooser(keys, skew, random));
-    let draw = |present: bool| choosers[usize::from(!present)](random);
+    let mut walks = [source.absent(), source.resident()].map(Range::cycle);
+    let draw = |present: bool| walks[usize::from(present)].next().unwrap_or_default();
     present.into_iter().map(draw).collect()
-}
-
-/// Draws ages for lookups in a window of this size. A key's age is the number of keys inserted
-/// after it. With a skew of 0 all ages are equally likely, otherwise the newest keys are the
-/// likeliest, by a Zipf law. Threads cycle through the ages; as the window slides on, they select
-/// other keys each time, so a short list is enough.
-pub fn drawn_ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
-    const AGES: usize = 1 << 16;
-    let size = size.max(1);
-    match zipf(size, skew) {
-        None => (0..AGES).map(|_| random.random_range(0..size)).collect(),
-        Some(zipf) => (0..AGES).map(|_| rank(zipf, random)).collect(),
-    }
-}
-
-/// Returns a function that draws keys of a range: in order, cyclically, or by their ranks.
-fn chooser(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Box<Draw> {
-    let Some(zipf) = zipf(range.len(), skew) else {
-        let mut walk = range.cycle();
-        return Box::new(move |_| walk.next().unwrap_or_default());
-    };
-    // The most frequent key comes first. Keys are shuffled, as popular keys are not neighbours in an
-    // application's memory either.
-    let mut by_rank: Vec<usize> = range.collect();
-    by_rank.shuffle(random);
-    Box::new(move |random| by_rank[rank(zipf, random)])
-}
-
-type Draw = dyn FnMut(&mut SmallRng) -> usize;
-
-/// Returns the law by which ranks from 1 to `count` occur in proportion to 1 / rank^skew, or `None`
-/// if all are equally frequent.
-fn zipf(count: usize, skew: f64) -> Option<Zipf<f64>> {
-    let zipf = || Zipf::new(count as f64, skew).ok();
-    (skew > 0.0).then(zipf).flatten()
-}
-
-/// Draws a rank, counted from 0.
-fn rank(zipf: Zipf<f64>, random: &mut SmallRng) -> usize {
-    random.sample(zipf) as usize - 1
 }
 
 #[cfg(test)]
@@ -209,28 +151,11 @@ mod tests {
         counts
     }
 
-    /// Compares how often each rank was drawn with a Zipf law.
-    fn check_law(counts: &[usize], skew: f64) {
-        let draws: usize = counts.iter().sum();
-        let weight = |rank: usize| ((rank + 1) as f64).powf(-skew);
-        let sum: f64 = (0..counts.len()).map(weight).sum();
-        // Ranks 1, 2, 3-10, 11-100 and so on, each at most a few standard deviations from its
-        // expectation.
-        for ranks in [0..1, 1..2, 2..10, 10..100, 100..1_000, 1_000..counts.len()] {
-            let share = ranks.clone().map(weight).sum::<f64>() / sum;
-            let expected = draws as f64 * share;
-            let found: usize = counts[ranks.clone()].iter().sum();
-            let deviation = (expected * (1.0 - share)).sqrt();
-            let off = (found as f64 - expected).abs() / deviation;
-            assert!(off < 4.5, "{ranks:?} at {skew}: {found} of {expected}");
-        }
-    }
-
     #[test]
-    fn hits_have_exact_share_and_law() {
-        for (hit, skew) in [(0, 0.0), (25, 0.99), (50, 1.2), (100, 0.0)] {
+    fn hits_have_exact_share() {
+        for hit in [0, 25, 50, 100] {
             let source = KeySource::generated(KEYS, 1);
-            let drawn = drawn_lookups(&source, hit, skew, &mut SmallRng::seed_from_u64(1));
+            let drawn = drawn_lookups(&source, hit, &mut SmallRng::seed_from_u64(1));
             let is_hit = |key: &&usize| source.resident().contains(key);
             let hits = |keys: &[usize]| keys.iter().filter(is_hit).count();
             let percent = usize::from(hit);
@@ -243,29 +168,8 @@ mod tests {
             ] {
                 let keys = drawn.iter().filter(|key| range.contains(key));
                 let counts = counts(keys.map(|key| key - range.start), KEYS);
-                if skew == 0.0 {
-                    assert_eq!(counts, vec![DRAWS_PER_KEY * percent / 100; KEYS]);
-                } else if percent > 0 {
-                    assert!(!counts.is_sorted_by(|a, b| a >= b), "ranks are shuffled");
-                    let weights = (1..=KEYS).map(|rank| (rank as f64).powf(-skew));
-                    let expected = (DRAWS * percent / 100) as f64 / weights.sum::<f64>();
-                    let most = counts.into_iter().max().unwrap() as f64;
-                    assert!((most / expected - 1.0).abs() < 0.05, "{most} {expected}");
-                }
+                assert_eq!(counts, vec![DRAWS_PER_KEY * percent / 100; KEYS]);
             }
         }
-    }
-
-    #[test]
-    fn ages_follow_law_within_window() {
-        for skew in [0.5, 0.99, 1.2] {
-            let ages = drawn_ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
-            check_law(&counts(ages.into_iter(), KEYS), skew);
-        }
-        let ages = drawn_ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
-        let counts = counts(ages.iter().copied(), 10);
-        let expected = ages.len() / 10;
-        let is_near = |count: &usize| count.abs_diff(expected) < 400;
-        assert!(counts.iter().all(is_near), "{counts:?}");
     }
 }

@@ -15,7 +15,6 @@ use subject::calls::Calls;
 
 mod timed;
 
-pub(crate) use timed::Pace;
 pub use timed::Timer;
 
 /// Operations between two checks of the clock and the request to stop.
@@ -50,7 +49,7 @@ pub enum Phase {
     /// Removes every key of a range once; all were inserted before.
     Remove(Range<usize>),
     Lookup(Lookups),
-    Scheduled(Box<Scheduled>),
+    Mix(Box<Mix>),
 }
 
 /// A cyclic walk over a range of keys that may start anywhere.
@@ -78,8 +77,7 @@ pub struct Tally {
     pub refused: u64,
     /// Keys that were refused beforehand: while the table was filled, or by untimed operations.
     pub refused_before: u64,
-    /// Lookups and removes of a present key that reported it absent. If threads update the same
-    /// keys, one may rightly be absent for a moment.
+    /// Lookups and removes of a present key that reported it absent.
     pub missing: u64,
     /// Lookups of a key that is not in the filter.
     pub absent: u64,
@@ -217,8 +215,8 @@ impl Phase {
                 lookups.perform_batch(subject, keys, length, tally);
                 true
             }
-            Self::Scheduled(scheduled) => {
-                scheduled.perform_batch(subject, keys, length, tally);
+            Self::Mix(mix) => {
+                mix.perform_batch(subject, keys, length, tally);
                 true
             }
         }
@@ -254,7 +252,7 @@ impl Cycle {
     }
 }
 
-pub(crate) fn after(position: usize, length: usize) -> usize {
+fn after(position: usize, length: usize) -> usize {
     let next = position + 1;
     if next == length { 0 } else { next }
 }
@@ -359,14 +357,6 @@ impl Pool {
         self.live += 1;
     }
 
-    /// Returns the key after which `age` others were inserted, or the newest if none is that old.
-    #[inline]
-    fn key_of_age(&self, age: usize) -> Option<usize> {
-        let newest = self.live.checked_sub(1)?;
-        let age = if age < self.live { age } else { 0 };
-        Some(self.at(self.oldest + newest - age))
-    }
-
     /// Returns the key at a place, which may be one lap too far.
     #[inline]
     fn at(&self, place: usize) -> usize {
@@ -375,74 +365,56 @@ impl Pool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+enum Op {
     /// Looks up a key that stays in the filter; as long as there is none, an absent one.
     LookupStable,
     /// Looks up a key that is never inserted.
     LookupAbsent,
-    /// Looks up the next of the keys that all threads look up and update.
-    LookupShared,
-    /// Looks up a key of the next age in the thread's window.
-    LookupAged,
     /// Inserts the next key of the thread's pool.
     Insert,
     /// Removes the oldest key of the thread's pool.
     Remove,
-    /// Removes a shared key and inserts it again: see [`Ycsb`](crate::workload::Ycsb).
-    Update,
-    /// The same after a lookup of the key: the closest a set comes to a read-modify-write.
-    ReadAndUpdate,
-    /// Removes the oldest key of the thread's window and inserts a new one.
-    Slide,
 }
 
-/// Operations of one thread. All but the schedule is empty unless its operations need it.
-#[derive(Default)]
-pub struct Scheduled {
+/// Lookups, inserts and removes of one thread.
+pub struct Mix {
     /// Kinds of operation in a shuffled order, and the walk through them.
-    pub(crate) kinds: Vec<Op>,
-    pub(crate) places: Cycle,
+    kinds: Vec<Op>,
+    places: Cycle,
     /// Keys that stay in the filter.
-    pub(crate) stable: Vec<usize>,
-    pub(crate) next_stable: usize,
-    /// Absent or shared keys.
-    pub(crate) walk: Cycle,
+    stable: Vec<usize>,
+    next_stable: usize,
+    absent: Cycle,
     /// Keys that the thread inserts and removes.
-    pub(crate) pool: Pool,
-    /// Number of keys in the window at first, and after every slide.
-    pub(crate) size: usize,
-    /// The age of the key of each lookup in the window: how many keys were inserted after it.
-    pub(crate) ages: Vec<usize>,
-    pub(crate) next_age: usize,
+    pool: Pool,
 }
 
-impl Scheduled {
-    /// Operations in a schedule: enough that a percentage of a percentage is exact.
-    pub(crate) const LENGTH: usize = 100 * 100;
+impl Mix {
+    /// Operations in a schedule: half of a percentage is exact.
+    const LENGTH: usize = 100 * 100;
 
-    /// Creates a phase with each operation as often as its count, and the last in all other places.
-    pub(crate) fn new(counts: &[(Op, usize)], last: Op, random: &mut SmallRng) -> Self {
-        let mut kinds = Vec::with_capacity(Self::LENGTH);
-        for &(kind, count) in counts {
-            kinds.resize(kinds.len() + count, kind);
-        }
-        kinds.resize(Self::LENGTH, last);
+    /// Creates a mix with this percentage of lookups, half of them of a key that stays.
+    pub(crate) fn new(
+        lookup: u8,
+        (stable, absent, pool): (Vec<usize>, Cycle, Pool),
+        random: &mut SmallRng,
+    ) -> Self {
+        let each = usize::from(lookup) * Self::LENGTH / 200;
+        let mut kinds = vec![Op::LookupStable; each];
+        kinds.resize(2 * each, Op::LookupAbsent);
+        kinds.resize(Self::LENGTH, Op::Remove);
         kinds.shuffle(random);
-        if last == Op::Remove {
-            // Removes and inserts alternate, so that the load factor stays constant.
-            let removes = kinds.iter_mut().filter(|op| **op == Op::Remove);
-            removes.skip(1).step_by(2).for_each(|op| *op = Op::Insert);
-        }
+        // Removes and inserts alternate, so that the load factor stays constant.
+        let removes = kinds.iter_mut().filter(|op| **op == Op::Remove);
+        removes.skip(1).step_by(2).for_each(|op| *op = Op::Insert);
         Self {
             places: Cycle::new(0..kinds.len(), 0),
             kinds,
-            ..Self::default()
+            stable,
+            next_stable: 0,
+            absent,
+            pool,
         }
-    }
-
-    #[inline]
-    pub(crate) fn next_op(&mut self) -> Op {
-        self.kinds[self.places.next_key()]
     }
 
     /// An operation for which there is no key is omitted, and not counted.
@@ -453,69 +425,31 @@ impl Scheduled {
         length: usize,
         tally: &mut Tally,
     ) {
-        let finds = |key: usize| subject.contains(&keys[key]);
-        let inserts = |key: usize| subject.insert(&keys[key]);
-        let removes = |key: usize| subject.remove(&keys[key]);
         for at in self.places.next_batch(length) {
             match self.kinds[at] {
                 Op::LookupStable if !self.stable.is_empty() => {
                     let key = self.stable[self.next_stable];
                     self.next_stable = after(self.next_stable, self.stable.len());
-                    tally.note_lookup(true, finds(key));
+                    tally.note_lookup(true, subject.contains(&keys[key]));
                 }
                 Op::LookupStable | Op::LookupAbsent => {
-                    tally.note_lookup(false, finds(self.walk.next_key()));
-                }
-                Op::LookupShared => tally.note_lookup(true, finds(self.walk.next_key())),
-                Op::LookupAged => {
-                    let age = self.ages[self.next_age];
-                    self.next_age = after(self.next_age, self.ages.len());
-                    let Some(key) = self.pool.key_of_age(age) else {
-                        continue;
-                    };
-                    tally.note_lookup(true, finds(key));
+                    let key = self.absent.next_key();
+                    tally.note_lookup(false, subject.contains(&keys[key]));
                 }
                 Op::Remove => {
                     let Some(key) = self.pool.take_oldest() else {
                         continue;
                     };
-                    tally.missing += u64::from(!removes(key));
+                    tally.missing += u64::from(!subject.remove(&keys[key]));
                 }
                 Op::Insert => {
                     let Some(key) = self.pool.next_in() else {
                         continue;
                     };
-                    if inserts(key) {
+                    if subject.insert(&keys[key]) {
                         self.pool.accept();
                     } else {
                         tally.refused += 1;
-                    }
-                }
-                op @ (Op::Update | Op::ReadAndUpdate) => {
-                    let key = self.walk.next_key();
-                    if op == Op::ReadAndUpdate {
-                        tally.note_lookup(true, finds(key));
-                    }
-                    if !removes(key) {
-                        tally.missing += 1;
-                    } else if !inserts(key) {
-                        tally.refused += 1;
-                    }
-                }
-                Op::Slide if self.size == 0 => continue,
-                Op::Slide => {
-                    if let Some(key) = self.pool.take_oldest() {
-                        tally.missing += u64::from(!removes(key));
-                    }
-                    // More than one if earlier ones were refused.
-                    while self.pool.live < self.size
-                        && let Some(key) = self.pool.next_in()
-                    {
-                        if !inserts(key) {
-                            tally.refused += 1;
-                            break;
-                        }
-                        self.pool.accept();
                     }
                 }
             }

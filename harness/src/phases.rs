@@ -8,9 +8,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-use crate::keys::{KeySource, drawn_ages, drawn_lookups};
-use crate::operations::{Cycle, Lookups, Measured, Op, Phase, Pool, Present, Scheduled};
-use crate::workload::{Workload, Ycsb};
+use crate::keys::{KeySource, drawn_lookups};
+use crate::operations::{Cycle, Lookups, Measured, Mix, Phase, Pool, Present};
+use crate::workload::Workload;
 
 /// A subject with the keys that a workload starts from.
 pub(crate) struct Table {
@@ -21,10 +21,9 @@ pub(crate) struct Table {
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
 pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
-    let mut random = SmallRng::seed_from_u64(seed);
+    let random = &mut SmallRng::seed_from_u64(seed);
     match *workload {
-        Workload::Lookup { hit, skew, .. } => drawn_lookups(keys, hit, skew, &mut random),
-        Workload::Ycsb { skew, .. } => drawn_lookups(keys, 100, skew, &mut random),
+        Workload::Lookup { hit, .. } => drawn_lookups(keys, hit, random),
         _ => Arc::default(),
     }
 }
@@ -63,70 +62,33 @@ impl Part<'_> {
     pub(crate) fn phase(&mut self, workload: &Workload) -> Phase {
         let keys = self.keys;
         let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
-        let scheduled = match *workload {
-            Workload::LookupHit { .. } => {
-                return lookups(self.cycle(keys.resident()), Present::All);
-            }
-            Workload::LookupMiss { .. } => {
-                return lookups(self.cycle(keys.absent()), Present::None);
-            }
+        match *workload {
+            Workload::LookupHit { .. } => lookups(self.cycle(keys.resident()), Present::All),
+            Workload::LookupMiss { .. } => lookups(self.cycle(keys.absent()), Present::None),
             Workload::Lookup { .. } => {
                 let drawn = Arc::clone(self.drawn);
                 let present = Present::Drawn(Arc::clone(&drawn), keys.residents());
-                return lookups(self.cycle(0..drawn.len()), present);
+                lookups(self.cycle(0..drawn.len()), present)
             }
-            Workload::Insert { .. } => return Phase::Insert(self.share(keys.resident())),
+            Workload::Insert { .. } => Phase::Insert(self.share(keys.resident())),
             Workload::Remove { .. } => {
                 let mine = self.share(keys.resident());
                 self.fill(mine.clone());
-                return Phase::Remove(mine);
+                Phase::Remove(mine)
             }
-            Workload::Mix { lookup, hit, .. } => self.mix(lookup, hit),
-            Workload::Window { lookup, skew, .. } => self.window(lookup, skew),
-            Workload::Ycsb { mix, .. } => self.updates(mix),
-        };
-        Phase::Scheduled(Box::new(scheduled))
+            Workload::Mix { lookup, .. } => Phase::Mix(Box::new(self.mix(lookup))),
+        }
     }
 
     /// Prepares a mix. Half of the resident keys stay; the other half and the churn keys are the
     /// two pools, each of them half inserted.
-    fn mix(&mut self, lookup: u8, hit: u8) -> Scheduled {
+    fn mix(&mut self, lookup: u8) -> Mix {
         let resident = self.keys.resident();
         let middle = resident.start + resident.len() / 2;
         let stable = self.fill(self.share(resident.start..middle));
         let pool = self.fill(self.share(middle..resident.end));
-        let counts = lookups(lookup, hit);
-        Scheduled {
-            stable,
-            walk: self.cycle(self.keys.absent()),
-            pool: self.pool(pool),
-            ..Scheduled::new(&counts, Op::Remove, &mut self.random)
-        }
-    }
-
-    /// Prepares a window over all keys of the thread that are ever inserted.
-    fn window(&mut self, lookup: u8, skew: f64) -> Scheduled {
-        let inside = self.fill(self.share(self.keys.resident()));
-        let counts = [(Op::LookupAged, percent(lookup))];
-        Scheduled {
-            size: inside.len(),
-            ages: drawn_ages(inside.len(), skew, &mut self.random),
-            pool: self.pool(inside),
-            ..Scheduled::new(&counts, Op::Slide, &mut self.random)
-        }
-    }
-
-    fn updates(&mut self, mix: Ycsb) -> Scheduled {
-        self.fill(self.share(self.keys.resident()));
-        let update = match mix {
-            Ycsb::F => Op::ReadAndUpdate,
-            _ => Op::Update,
-        };
-        let counts = [(Op::LookupShared, percent(mix.lookup()))];
-        Scheduled {
-            walk: self.cycle(0..self.drawn.len()),
-            ..Scheduled::new(&counts, update, &mut self.random)
-        }
+        let (absent, pool) = (self.cycle(self.keys.absent()), self.pool(pool));
+        Mix::new(lookup, (stable, absent, pool), &mut self.random)
     }
 
     /// Inserts these keys, and returns the accepted ones.
@@ -154,19 +116,6 @@ impl Part<'_> {
     fn share(&self, range: Range<usize>) -> Range<usize> {
         share(range, self.thread, self.threads)
     }
-}
-
-fn percent(percent: u8) -> usize {
-    usize::from(percent) * Scheduled::LENGTH / 100
-}
-
-/// Returns the lookups of a schedule, of which `hit` per cent ask for a present key.
-fn lookups(lookup: u8, hit: u8) -> [(Op, usize); 2] {
-    let hits = usize::from(lookup) * usize::from(hit);
-    [
-        (Op::LookupStable, hits),
-        (Op::LookupAbsent, percent(lookup) - hits),
-    ]
 }
 
 /// Returns a thread's part of a range that is divided among all threads.

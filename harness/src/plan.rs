@@ -1,4 +1,4 @@
-//! The measurements of an experiment on this machine, round by round. In each round, sizes and workloads
+//! The measurements of an experiment on this machine, round by round. In each round, workloads
 //! follow one another in an order of the round's own, so that disturbances of the machine affect all places along the axis
 //! of a figure alike.
 
@@ -15,18 +15,16 @@ use crate::workload::Workload;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The workloads, for each size of the tables, in the order of round 1, without those that no subject supports.
+    /// The workloads in the order of round 1, without those that no subject supports.
     pub parts: Vec<Part>,
     /// Messages about subjects that lack an operation of a workload.
     pub skipped: Vec<String>,
 }
 
-/// A workload with tables of one size, and its measurements in every round.
+/// A workload, and its measurements in every round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub workload: Workload,
-    /// Keys of a full table.
-    pub size: usize,
     /// Names of the subjects that support it, at least one, in the order of the experiment.
     pub subjects: Vec<String>,
     pub points: Vec<Point>,
@@ -38,9 +36,6 @@ pub struct Point {
     pub threads: usize,
     /// Threads that are frozen during the measurement, if the experiment has those.
     pub frozen: Option<usize>,
-    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that loop,
-    /// where each thread starts one as soon as it has done the last.
-    pub offered: Option<f64>,
     /// Whether subjects take turns: each thread has a core, none is frozen, and no operation is timed by itself.
     pub in_turns: bool,
 }
@@ -66,18 +61,15 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                for keys in experiment.sizes() {
-                    workload.check_keys(experiment.residents(workload, keys), threads)?;
-                }
+                workload.check_keys(experiment.keys, threads)?;
             }
             let has_cores = threads <= cores.count();
             for &frozen in &experiment.frozen {
-                points.extend(experiment.offered().map(|offered| Point {
+                points.push(Point {
                     threads,
                     frozen: freezes.then_some(frozen),
-                    offered,
-                    in_turns: has_cores && !freezes && experiment.latency.is_none(),
-                }));
+                    in_turns: has_cores && !freezes && !experiment.latency,
+                });
             }
         }
         let (mut measured, mut skipped) = (Vec::new(), Vec::new());
@@ -96,15 +88,10 @@ impl Plan {
                 measured.push((workload, able));
             }
         }
-        let sizes = experiment.sizes().into_iter();
-        let parts = sizes.flat_map(|size| {
-            let part = |(workload, subjects): &(&Workload, Vec<String>)| Part {
-                workload: Workload::clone(workload),
-                size,
-                subjects: subjects.clone(),
-                points: points.clone(),
-            };
-            measured.iter().map(part).collect::<Vec<_>>()
+        let parts = measured.into_iter().map(|(workload, subjects)| Part {
+            workload: workload.clone(),
+            subjects,
+            points: points.clone(),
         });
         Ok(Self {
             parts: parts.collect(),
@@ -156,7 +143,6 @@ mod tests {
     fn threads_without_own_keys_are_refused() {
         for (workload, most) in [
             ("mix lookup=0 insert=50 remove=50", 500),
-            ("window lookup=50", 1_000),
             ("insert", usize::MAX),
         ] {
             let workload = crate::workload::tests::parse(workload).unwrap();

@@ -15,43 +15,30 @@ use crate::wording::counted;
 pub(crate) struct Recording<R> {
     files: Outputs,
     pub(crate) sidecar: Sidecar,
-    /// All rows, those of an earlier run included.
     pub(crate) rows: Vec<R>,
-    earlier: usize,
     writer: Option<Writer>,
     pub(crate) bar: Bar,
 }
 
 impl<R: Serialize> Recording<R> {
-    /// Starts to record this many steps. Rows are added to those of an earlier run, if there are some.
-    pub(crate) fn new(
-        out: &Path,
-        name: &str,
-        sidecar: Sidecar,
-        earlier: Vec<R>,
-        steps: usize,
-    ) -> Self {
+    /// Starts to record this many steps.
+    pub(crate) fn new(out: &Path, name: &str, sidecar: Sidecar, steps: usize) -> Self {
         Self {
             files: Outputs::named(out, name),
             sidecar,
-            earlier: earlier.len(),
-            rows: earlier,
+            rows: Vec::new(),
             writer: None,
             bar: Bar::new(steps as u64),
         }
     }
 
-    /// Writes a row. The first one moves earlier results aside, unless it is added to them.
+    /// Writes a row. The first one moves earlier results aside.
     pub(crate) fn add(&mut self, row: R) -> Result<()> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let writer = if self.earlier > 0 {
-                    Writer::append(&self.files.csv)?
-                } else {
-                    self.files.set_aside()?;
-                    Writer::create(&self.files.csv)?
-                };
+                self.files.set_aside()?;
+                let writer = Writer::create(&self.files.csv)?;
                 self.sidecar.write(&self.files.sidecar)?;
                 self.writer.insert(writer)
             }
@@ -73,7 +60,6 @@ impl<R: Serialize> Recording<R> {
             say!("Nothing was measured.");
             return measured.map(|()| self.rows);
         }
-        self.sidecar.run.rows.get_or_insert(self.rows.len());
         if measured.is_ok() && ending == Ending::Complete {
             self.sidecar.run.ended = Some(machine::now());
         }
@@ -87,7 +73,7 @@ impl<R: Serialize> Recording<R> {
         say!("{csv}");
         let rows = counted(self.rows.len(), "row");
         if ending == Ending::Interrupted {
-            note!("Interrupted; {rows} are kept. --append N adds N rounds to a sweep.");
+            note!("Interrupted; {rows} are kept.");
         }
         measured.with_context(|| format!("the run ended early, with {rows} in {csv}"))?;
         Ok(self.rows)

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use csv::{ReaderBuilder, WriterBuilder};
+use csv::ReaderBuilder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -30,9 +30,6 @@ pub struct Row {
     pub threads: usize,
     /// Threads that were frozen in the middle of an insert or remove, if the experiment has those.
     pub frozen: Option<usize>,
-    /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of the same round;
-    /// empty in that loop.
-    pub offered: Option<f64>,
     /// Round, from 1: a process.
     pub round: usize,
     /// Whether there were more threads than cores.
@@ -49,8 +46,6 @@ pub struct Row {
     pub memory_bytes: u64,
     /// Percentage of lookups that ask for a key that is there; empty if there are no lookups.
     pub hit: Option<u8>,
-    /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
-    pub skew: f64,
     /// The subject that all others are compared with.
     pub first: String,
     /// Throughput of the first subject over that of this one: where they took turns, the median over the turns.
@@ -73,10 +68,7 @@ pub struct Row {
     /// Time in ns until the second core has a line that the first one has written, just before the measurement; empty if
     /// it is not known.
     pub hand_over_ns: Option<f64>,
-    /// Rate at which operations were due, in million per second.
-    pub offered_mops: Option<f64>,
-    /// Latency in ns that half of the operations stayed within, if they were timed one by one: from the moment an
-    /// operation was due, or else from its start, to its end.
+    /// Latency in ns that half of the operations stayed within, if they were timed one by one.
     pub p50_ns: Option<u64>,
     /// Latency that 99 of 100 stayed within.
     pub p99_ns: Option<u64>,
@@ -115,15 +107,6 @@ pub enum Rows {
 }
 
 impl Row {
-    /// Below this share of the rate at which operations were due, a subject has not kept up.
-    pub const KEEPS_UP: f64 = 0.95;
-
-    /// Returns whether operations queued up for as long as the measurement lasted.
-    pub fn is_overloaded(&self) -> bool {
-        self.offered_mops
-            .is_some_and(|due| self.mops < Self::KEEPS_UP * due)
-    }
-
     /// Returns whether no operation was done, though no thread was frozen: such a row is no measure of speed.
     pub fn stood_still(&self) -> bool {
         self.mops == 0.0 && self.frozen.is_none()
@@ -143,10 +126,7 @@ fn parse(text: &str) -> Result<Rows> {
         text.starts_with("study,"),
         "its first column is not `study`: no command writes such a file"
     );
-    ensure!(
-        text.ends_with('\n'),
-        "its last row is cut off; remove it, and add a round with --append 1"
-    );
+    ensure!(text.ends_with('\n'), "its last row is cut off; remove it");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     Ok(if text.starts_with("study,experiment,") {
         Rows::Sweep(reader.deserialize().collect::<Result<_, _>>()?)
@@ -161,18 +141,8 @@ pub struct Writer(csv::Writer<File>);
 impl Writer {
     /// Starts a file, in place of an earlier one.
     pub fn create(csv: &Path) -> Result<Self> {
-        Self::open(csv, File::create(csv), true)
-    }
-
-    /// Adds rows to a file.
-    pub fn append(csv: &Path) -> Result<Self> {
-        Self::open(csv, File::options().append(true).open(csv), false)
-    }
-
-    fn open(csv: &Path, file: std::io::Result<File>, has_headers: bool) -> Result<Self> {
-        let file = file.with_context(|| format!("cannot write {}", csv.display()))?;
-        let mut builder = WriterBuilder::new();
-        Ok(Self(builder.has_headers(has_headers).from_writer(file)))
+        let file = File::create(csv).with_context(|| format!("cannot write {}", csv.display()))?;
+        Ok(Self(csv::Writer::from_writer(file)))
     }
 
     pub fn write(&mut self, row: &impl Serialize) -> Result<()> {
@@ -196,9 +166,7 @@ mod tests {
     fn written<R: Serialize>(rows: &[R]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = Writer::create(file.path()).unwrap();
-        writer.write(&rows[0]).unwrap();
-        let mut writer = Writer::append(file.path()).unwrap();
-        rows[1..].iter().for_each(|row| writer.write(row).unwrap());
+        rows.iter().for_each(|row| writer.write(row).unwrap());
         fs::read_to_string(file.path()).unwrap()
     }
 

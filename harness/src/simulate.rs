@@ -11,13 +11,13 @@ use crate::parsers::{seeds, within};
 /// What is simulated, and where the results go.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Options {
-    /// Machines to simulate: names, or files like those in harness/simulator/machines.
+    /// Machines to simulate, which harness/simulator/machines describes.
     ///
     /// The known machines are ice-lake-8375c, ice-lake-8375c-2s (two sockets), milan-7r13, sapphire-rapids
     /// and graviton-3. Their files name the source of each number, and the numbers that are assumed.
     #[arg(
         long = "machine",
-        value_name = "NAME|FILE",
+        value_name = "NAME,…",
         value_delimiter = ',',
         default_value = "ice-lake-8375c"
     )]

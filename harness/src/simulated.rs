@@ -22,7 +22,7 @@ use crate::phases::Table;
 use crate::plan::{Part, Plan, Point};
 use crate::recording::Recording;
 use crate::row::Row;
-use crate::show::{Bar, FolderLock, Sidecar, note};
+use crate::show::{Bar, Sidecar, create_folder, note};
 use crate::simulate::{KIND, Options};
 use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
@@ -62,7 +62,7 @@ pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<E
     let prepared = experiment.and_then(|experiment| prepare(registry, experiment, options));
     let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
     let stop = stop_on_ctrl_c()?;
-    let _lock = FolderLock::acquire(&options.out)?;
+    create_folder(&options.out)?;
     run(registry, &prepared, options, stop)?;
     Ok(Ending::from_flag(stop))
 }
@@ -81,20 +81,16 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
 }
 
 fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
-    let named = |name: &String| Model::named_or_read(name);
+    let named = |name: &String| Model::named(name);
     let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
     let names: BTreeSet<_> = models.iter().map(|model| &model.name).collect();
     ensure!(
         names.len() == models.len(),
-        "option --machine: two machines have the same name; change the field `name` in one of their files"
+        "option --machine: name each machine once"
     );
     experiment.check_subjects(registry)?;
     ensure!(
-        experiment.sizes().len() == 1,
-        "field `keys`: several sizes cannot be simulated; give one"
-    );
-    ensure!(
-        !experiment.freezes() && experiment.latency.is_none(),
+        !experiment.freezes() && !experiment.latency,
         "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
          simulated; leave these fields out"
     );
@@ -200,7 +196,7 @@ impl Share<'_> {
             registry,
             plan: &prepared.plan,
             cores: &Cores::detect(),
-            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
+            keys: &KeySource::generated(experiment.keys, experiment.seed),
             round: 1,
         };
         let (mut rows, counts) = (Vec::new(), cores(model, options));
@@ -237,7 +233,7 @@ fn run(
 ) -> Result<()> {
     let experiment = &prepared.experiment;
     let name = format!("simulated-{}", experiment.name);
-    let mut sidecar = prepared.describe(registry)?;
+    let sidecar = prepared.describe(registry)?;
     let shares = prepared.shares();
     let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
     let steps: usize = shares.iter().map(rows_of).sum();
@@ -265,8 +261,7 @@ fn run(
     let rows = shares.par_iter().enumerate().map(simulate);
     let rows = rows.collect::<Result<Vec<_>>>()?.concat();
     drop(bar);
-    sidecar.run.rows = Some(steps);
-    let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
+    let mut recording = Recording::new(&options.out, &name, sidecar, steps);
     rows.into_iter().try_for_each(|row| recording.add(row))?;
     recording.end(Ok(()), Ending::from_flag(stop), |rows, sidecar| {
         sweep_sheet::sheet(rows, Some(sidecar))
@@ -328,11 +323,7 @@ impl<'a> Simulated<'a> {
             keys: &keys,
             ..self.bench.sweep
         };
-        let part = Part {
-            size: ALONE_KEYS,
-            ..self.part.clone()
-        };
-        let (_, report) = Simulated::new(sweep, &part, &stop).run(subject, 1, setting, 0.0)?;
+        let (_, report) = Simulated::new(sweep, self.part, &stop).run(subject, 1, setting, 0.0)?;
         Ok(report)
     }
 
@@ -375,7 +366,6 @@ impl<'a> Simulated<'a> {
         let point = &Point {
             threads,
             frozen: None,
-            offered: None,
             in_turns: false,
         };
         let checked = bench.check(info, (&shared.table, &bench.keys), tally, threads);
@@ -423,7 +413,7 @@ fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
 /// the workload, or else the average over its kinds of operations. All lookups have the same time,
-/// whatever their skew and share of hits.
+/// whatever their share of hits.
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
         format!(
@@ -456,15 +446,10 @@ mod tests {
     use crate::workload::tests::parse;
 
     fn graviton() -> Model {
-        Model::named_or_read("graviton-3").unwrap()
+        Model::named("graviton-3").unwrap()
     }
 
-    const WORKLOADS: [&str; 4] = [
-        "lookup-hit",
-        "mix lookup=90 insert=5 remove=5",
-        "insert",
-        "ycsb mix='a'",
-    ];
+    const WORKLOADS: [&str; 3] = ["lookup-hit", "mix lookup=90 insert=5 remove=5", "insert"];
 
     /// Simulates every subject under a workload, on three cores. To find out which part of the times of one thread is
     /// computing would take a minute, so none is charged.
@@ -473,7 +458,7 @@ mod tests {
         let cores = Cores::detect();
         let sweep = Sweep {
             plan: &Plan::new(&experiment, &experiment.subjects, registry, &cores)?,
-            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
+            keys: &KeySource::generated(experiment.keys, experiment.seed),
             cores: &cores,
             experiment: &experiment,
             registry,

@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
+use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number};
 use figures::stats::{MIN_VALUES, Summary};
 
-use crate::latency::percent;
 use crate::row::Row;
 use crate::sheet::{Sheet, Table, ascending, dedup, judged, series};
 use crate::show::Sidecar;
@@ -18,27 +17,21 @@ use crate::wording::{counted, grouped};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Axis {
     Frozen,
-    Offered,
-    Keys,
     Load,
     Hit,
-    Skew,
     Threads,
 }
 
-use Axis::{Frozen, Hit, Keys, Load, Offered, Skew, Threads};
+use Axis::{Frozen, Hit, Load, Threads};
 
-const AXES: [Axis; 7] = [Frozen, Offered, Keys, Load, Hit, Skew, Threads];
+const AXES: [Axis; 4] = [Frozen, Load, Hit, Threads];
 
 impl Axis {
     fn place(self, row: &Row) -> f64 {
         match self {
             Frozen => row.frozen.unwrap_or_default() as f64,
-            Offered => row.offered.unwrap_or_default(),
-            Keys => row.keys as f64,
             Load => row.load_factor,
             Hit => row.hit.unwrap_or_default().into(),
-            Skew => row.skew,
             Threads => row.threads as f64,
         }
     }
@@ -46,18 +39,15 @@ impl Axis {
     fn name(self) -> &'static str {
         match self {
             Frozen => "frozen threads",
-            Offered => "share of the closed loop's throughput that is due (0: the closed loop)",
-            Keys => "keys of the table",
             Load => "load factor",
             Hit => "lookups of present keys in %",
-            Skew => "skew (exponent of Zipf's law)",
             Threads => "threads",
         }
     }
 
     fn scale(self) -> Scale {
         match self {
-            Keys | Threads => Scale::Log,
+            Threads => Scale::Log,
             _ => Scale::Linear,
         }
     }
@@ -65,12 +55,8 @@ impl Axis {
     fn describe(self, place: f64) -> String {
         match self {
             Frozen => format!("{place} frozen"),
-            Offered if place == 0.0 => "closed loop".into(),
-            Offered => format!("{} % due", percent(place)),
-            Keys => format!("{} keys", grouped(place as u64)),
             Load => format!("load {place}"),
             Hit => format!("{place} % present"),
-            Skew => format!("Zipf {place}"),
             Threads => counted(place as usize, "thread"),
         }
     }
@@ -239,7 +225,6 @@ impl<'a> View<'a> {
                 Load => is_full || differs(axis),
                 Hit => case.workload == "lookup",
                 Threads => true,
-                Skew => place > 0.0,
                 _ => differs(axis),
             };
             if is_shown {
@@ -337,14 +322,12 @@ impl<'a> View<'a> {
         } else {
             self.axis.name()
         };
-        let is_size = self.axis == Keys;
         Panel {
             title: self.describe(case, true),
             names: [name.into(), String::new()],
             scales: [self.axis.scale(), Scale::Auto],
-            formats: [if is_size { power_of_two } else { number }, number],
             shade: shade.map(|place| (*place, "more threads than cores".into())),
-            places: if is_size { Vec::new() } else { places },
+            places,
             series,
             ..Panel::default()
         }
@@ -482,13 +465,6 @@ impl<'a> View<'a> {
                 "Left out of ratios: {still} without a single operation."
             ));
         }
-        if let Some(overloaded) = count(Row::is_overloaded) {
-            notes.push(format!(
-                "In {overloaded} in an open loop, less than {} % of the operations due were done: the latencies show only that \
-                 the rate is too high.",
-                100.0 * Row::KEEPS_UP
-            ));
-        }
         for bound in BOUNDS.iter().filter(|bound| self.subjects.contains(bound)) {
             notes.push(format!("{bound} is a bound, not a filter."));
         }
@@ -556,34 +532,20 @@ mod tests {
     #[test]
     fn differing_column_is_axis() {
         type Change = fn(&mut Row);
-        let changes: [(Change, &str, usize); 4] = [
-            (|row| row.keys = 9, "keys of the table", 1),
+        let changes: [(Change, &str, usize); 3] = [
             (|row| row.hit = Some(10), "lookups of present keys in %", 1),
             (|row| row.frozen = Some(2), "frozen threads", 1),
             // Other workloads have panels of their own.
             (|row| row.workload = "insert".into(), "threads", 2),
         ];
         for (change, name, panels) in changes {
-            let mut rows = compared(1.5, 9);
-            rows.iter_mut().for_each(|row| row.keys = 8);
+            let rows = compared(1.5, 9);
             let mut others = rows.clone();
             others.iter_mut().for_each(change);
             let figure = sheet(&[rows, others].concat(), None).figure.unwrap();
             assert_eq!(figure.panels.len(), panels, "{name}");
             assert_eq!(figure.panels[0].names[0], name);
             assert!(figure.svg().is_ok());
-        }
-    }
-
-    #[test]
-    fn overload_is_noted() {
-        for (mops, is_noted) in [(0.951, false), (0.949, true)] {
-            let timed = Row {
-                offered_mops: Some(1.0),
-                ..row("lock-free", 1, mops)
-            };
-            let sheet = sheet(&[timed], None).to_string();
-            assert_eq!(sheet.contains("In 1 measurement in an open loop"), is_noted);
         }
     }
 }

@@ -10,15 +10,11 @@ pub const MAX_LOAD: f64 = 0.98;
 /// Below this load factor, a table is nearly all empty.
 pub const MIN_LOAD: f64 = 1e-6;
 
-/// Beyond this Zipf exponent, nearly every choice is the same key.
-pub const MAX_SKEW: f64 = 5.0;
-
 /// A workload: a `[[workload]]` table of an experiment, which selects it by `kind`.
 ///
 /// `load` is a load factor, occupied slots over all slots, from [`MIN_LOAD`] to [`MAX_LOAD`]: the one that
 /// the filter has throughout, or that a fill ends at and a removal starts from. `hit` is the percentage
-/// of lookups for present keys, and `skew` the exponent of the Zipf law by which
-/// keys are chosen; 0 if all are equally likely. The other numbers are percentages of operations.
+/// of lookups for present keys. The other numbers are percentages of operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
@@ -36,8 +32,6 @@ pub enum Workload {
         lookup: u8,
         insert: u8,
         remove: u8,
-        #[serde(default = "default_hit")]
-        hit: u8,
         load: f64,
     },
     /// Looks up keys, some in the filter and others never inserted, in random order.
@@ -45,72 +39,19 @@ pub enum Workload {
         load: f64,
         #[serde(default = "default_hit")]
         hit: u8,
-        #[serde(default)]
-        skew: f64,
     },
-    /// A workload of the Yahoo! Cloud Serving Benchmark, adapted to a set: see [`Ycsb`].
-    Ycsb {
-        mix: Ycsb,
-        load: f64,
-        #[serde(default = "default_ycsb_skew")]
-        skew: f64,
-    },
-    /// Slides a window: removes the oldest key and inserts a new one, as one operation, with
-    /// lookups of keys in the window in between, of newer ones more often if there is a skew. Each
-    /// thread has its own window; all answers are known and checked.
-    Window {
-        lookup: u8,
-        load: f64,
-        #[serde(default)]
-        skew: f64,
-    },
-}
-
-/// The workloads of the Yahoo! Cloud Serving Benchmark that update keys: all except C, which is a
-/// [lookup](Workload::Lookup), D, which a [window](Workload::Window) resembles, and E, which scans ranges.
-///
-/// An *update* gives a key another value; here it removes the key and inserts it again, as one
-/// operation. All threads look up and update the same keys, as often as the law says, so that they
-/// meet at the likeliest. During an update the key is absent: others may miss it then, and
-/// their updates find nothing to remove and insert nothing. A thread therefore checks every answer only if
-/// it works alone, and the engine checks that every key is present as often as before when all
-/// threads are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ycsb {
-    /// Update heavy: half lookups, half updates.
-    A,
-    /// Read mostly: 95 % lookups, 5 % updates.
-    B,
-    /// Read, modify, write: half lookups, half updates that first look the key up.
-    F,
-}
-
-impl Ycsb {
-    /// Returns the percentage of operations that are lookups and nothing else.
-    pub fn lookup(self) -> u8 {
-        match self {
-            Self::A | Self::F => 50,
-            Self::B => 95,
-        }
-    }
 }
 
 /// The columns of a row that describe a workload, and its title.
 struct Facts {
     load: f64,
     hit: Option<u8>,
-    skew: f64,
     label: String,
     title: String,
 }
 
 fn default_hit() -> u8 {
     50
-}
-
-fn default_ycsb_skew() -> f64 {
-    0.99
 }
 
 impl Workload {
@@ -124,72 +65,40 @@ impl Workload {
         self.facts().hit
     }
 
-    /// Returns the exponent of the Zipf law by which keys are chosen; 0 if all are equally likely.
-    pub fn skew(&self) -> f64 {
-        self.facts().skew
-    }
-
     /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
-    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
-    /// includes its hit percentage unless it is the usual 50 %.
+    /// factor and hit percentage, which have their own columns.
     pub fn label(&self) -> String {
         self.facts().label
     }
 
-    /// Describes the operations, for figures that show load factor, hits and skew otherwise.
+    /// Describes the operations, for figures that show load factor and hits otherwise.
     pub fn title(&self) -> String {
         self.facts().title
     }
 
     fn facts(&self) -> Facts {
-        let facts = |load, hit, skew, label: &str, title: &str| Facts {
+        let facts = |load, hit, label: &str, title: &str| Facts {
             load,
             hit,
-            skew,
             label: label.into(),
             title: title.into(),
         };
         match *self {
-            Self::LookupHit { load } => {
-                facts(load, Some(100), 0.0, "lookup-hit", "Lookup, key present")
-            }
-            Self::LookupMiss { load } => {
-                facts(load, Some(0), 0.0, "lookup-miss", "Lookup, key absent")
-            }
-            Self::Insert { load } => facts(load, None, 0.0, "insert", "Insert, from empty"),
-            Self::Remove { load } => facts(load, None, 0.0, "remove", "Remove, to empty"),
-            Self::Lookup { load, hit, skew } => facts(load, Some(hit), skew, "lookup", "Lookup"),
+            Self::LookupHit { load } => facts(load, Some(100), "lookup-hit", "Lookup, key present"),
+            Self::LookupMiss { load } => facts(load, Some(0), "lookup-miss", "Lookup, key absent"),
+            Self::Insert { load } => facts(load, None, "insert", "Insert, from empty"),
+            Self::Remove { load } => facts(load, None, "remove", "Remove, to empty"),
+            Self::Lookup { load, hit } => facts(load, Some(hit), "lookup", "Lookup"),
             Self::Mix {
                 lookup,
                 insert,
                 remove,
-                hit,
                 load,
             } => {
-                let (mut label, mut hits) =
-                    (format!("mix-{lookup}-{insert}-{remove}"), String::new());
-                if hit != default_hit() {
-                    label += &format!("-hit-{hit}");
-                    hits = format!(", {hit} % hits");
-                }
-                let title =
-                    format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove");
-                facts(load, (lookup > 0).then_some(hit), 0.0, &label, &title)
-            }
-            Self::Ycsb { mix, load, skew } => {
-                let (label, title) = match mix {
-                    Ycsb::A => ("ycsb-a", "YCSB A: 50 % lookup, 50 % update"),
-                    Ycsb::B => ("ycsb-b", "YCSB B: 95 % lookup, 5 % update"),
-                    Ycsb::F => ("ycsb-f", "YCSB F: 50 % lookup, 50 % lookup and update"),
-                };
-                facts(load, Some(100), skew, label, title)
-            }
-            Self::Window { lookup, load, skew } => {
-                let slide = 100 - lookup.min(100);
-                let label = format!("window-{lookup}-{slide}");
-                let title =
-                    format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest");
-                facts(load, (lookup > 0).then_some(100), skew, &label, &title)
+                let label = format!("mix-{lookup}-{insert}-{remove}");
+                let title = format!("{lookup} % lookup, {insert} % insert, {remove} % remove");
+                let hit = (lookup > 0).then_some(default_hit());
+                facts(load, hit, &label, &title)
             }
         }
     }
@@ -213,7 +122,7 @@ impl Workload {
             }
             Self::Insert { .. } => Operations::INSERT_ONLY,
             Self::Remove { .. } | Self::Mix { lookup: 0, .. } => Operations::UPDATES,
-            Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => Operations::ALL,
+            Self::Mix { .. } => Operations::ALL,
         }
     }
 
@@ -228,9 +137,6 @@ impl Workload {
             Self::Insert { .. } => [0.0, 100.0, 0.0],
             Self::Remove { .. } => [0.0, 0.0, 100.0],
             Self::Mix { lookup, insert, .. } => percent(lookup, insert),
-            Self::Ycsb { mix: Ycsb::F, .. } => percent(100, 50),
-            Self::Ycsb { mix, .. } => percent(mix.lookup(), 100 - mix.lookup()),
-            Self::Window { lookup, .. } => percent(lookup, 100 - lookup),
         };
         shares.map(|share: f64| share / 100.0)
     }
@@ -239,24 +145,19 @@ impl Workload {
 impl Workload {
     /// Checks every value. An error begins with the field at fault.
     pub fn validate(&self) -> Result<()> {
-        let (load, skew) = (self.load(), self.skew());
+        let load = self.load();
         ensure!(
             (MIN_LOAD..=MAX_LOAD).contains(&load),
             "field `load`: {load:?} is not a usable load factor: it must be from {MIN_LOAD:?} to {MAX_LOAD}"
-        );
-        ensure!(
-            (0.0..=MAX_SKEW).contains(&skew),
-            "field `skew`: {skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
         );
         match *self {
             Self::Mix {
                 lookup,
                 insert,
                 remove,
-                hit,
                 ..
             } => {
-                percentages(&[("lookup", lookup), ("insert", insert), ("hit", hit)])?;
+                percentages(&[("lookup", lookup), ("insert", insert)])?;
                 ensure!(
                     insert == remove,
                     "field `insert`: {insert} must equal remove ({remove}), so that the load factor holds"
@@ -269,7 +170,6 @@ impl Workload {
                 Ok(())
             }
             Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
-            Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
             _ => Ok(()),
         }
     }
@@ -277,12 +177,11 @@ impl Workload {
     /// Checks that each thread has a key of its own, where threads insert and remove keys. A thread without
     /// one would do nothing, yet count as a thread, and a simulation would never end.
     pub fn check_keys(&self, keys: usize, threads: usize) -> Result<()> {
-        // Half of the keys of a mix stay in the table.
-        let each = match self {
-            Self::Mix { insert: 1.., .. } => 2,
-            Self::Window { .. } => 1,
-            _ => return Ok(()),
+        // Half of the keys stay in the table.
+        let Self::Mix { insert: 1.., .. } = self else {
+            return Ok(());
         };
+        let each = 2;
         let (enough, most, label) = (threads * each, keys / each, self.label());
         ensure!(
             keys >= enough,
@@ -317,22 +216,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn kinds_have_labels_hits_and_skews() {
+    fn kinds_have_labels_and_hits() {
         for line in [
-            "mix lookup=90 insert=5 remove=5 | mix-90-5-5 Some(50) 0",
-            "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 Some(99) 0",
-            "lookup | lookup Some(50) 0",
-            "insert | insert None 0",
-            "lookup hit=25 skew=1.2 | lookup Some(25) 1.2",
-            "ycsb mix='a' | ycsb-a Some(100) 0.99",
-            "window lookup=75 | window-75-25 Some(100) 0",
-            "lookup-hit | lookup-hit Some(100) 0",
+            "mix lookup=90 insert=5 remove=5 | mix-90-5-5 Some(50)",
+            "lookup | lookup Some(50)",
+            "insert | insert None",
+            "lookup hit=25 | lookup Some(25)",
+            "lookup-hit | lookup-hit Some(100)",
         ] {
             let (text, expected) = line.split_once(" | ").unwrap();
             let workload = parse(text).unwrap();
             workload.validate().unwrap();
-            let (label, hit, skew) = (workload.label(), workload.hit(), workload.skew());
-            assert_eq!(format!("{label} {hit:?} {skew}"), expected, "{text}");
+            let (label, hit) = (workload.label(), workload.hit());
+            assert_eq!(format!("{label} {hit:?}"), expected, "{text}");
             let written = toml::to_string(&workload).unwrap();
             assert_eq!(toml::from_str(&written), Ok(workload), "{written}");
         }
@@ -348,9 +244,6 @@ pub(crate) mod tests {
             ("mix lookup=90 insert=6 remove=6", "lookup"),
             ("mix lookup=101 insert=0 remove=0", "lookup"),
             ("lookup hit=101", "hit"),
-            ("lookup skew=6", "skew"),
-            ("ycsb mix='a' skew=-1", "skew"),
-            ("window lookup=101", "lookup"),
         ] {
             let error = parse(text).unwrap().validate().unwrap_err().to_string();
             assert!(error.starts_with(&format!("field `{field}`")), "{error}");

@@ -64,7 +64,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// - **Capacity.** The filter needs room for the keys of all periods, and of one more if threads insert while another one advances.
 /// - **Cost.** The default layout has four slots of 12 bits, each with an age of 2 bits. Memory per key and error rate are those of
 ///   a [`CuckooFilter`](crate::CuckooFilter). An insert of a new key costs as much as its `insert_if_absent`. `advance` makes
-///   one exchange per bucket: at most two milliseconds for 120,000 keys (`paper-figures/window.csv`).
+///   one exchange per bucket.
 /// - **Progress.** Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while others
 ///   advance. Each key expires at one instant of the call that drops it, but not all keys at the same instant. A thread
 ///   suspended in `advance` blocks no other: the next call finishes its work.

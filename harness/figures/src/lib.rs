@@ -5,13 +5,12 @@
 //!
 //! | Figures | Form |
 //! |---|---|
-//! | `full`, `full-large`, `quick`, `native`, `rivals`, `mixes`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
-//! | `kcas`, `processes`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, processes, load factor, slots, skew or hits |
-//! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
-//! | `latency*` | [`Form::Tail`] over threads |
+//! | `full`, `full-large`, `rivals`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
+//! | `kcas`, `processes`, `load-factor`, `growth` | [`Form::Line`] over words, processes, load factor or keys |
+//! | `pair*`, `ablations`, `speed-*` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
+//! | `latency` | [`Form::Tail`] over threads |
 //! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |
-//! | `growth`, `cuckoo-hashing`, `window` | [`Form::Band`] over keys, load or threads |
-//! | `memory`, `layouts` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
+//! //! | `memory` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
 //!
 //! # Why plotters
 //!
@@ -24,7 +23,6 @@
 //! [`Form::Dots`]: plot::Form::Dots
 //! [`Form::Tail`]: plot::Form::Tail
 //! [`Form::Cloud`]: plot::Form::Cloud
-//! [`Form::Band`]: plot::Form::Band
 //! [`Form::Guide`]: plot::Form::Guide
 //! [`Scale::Log`]: plot::Scale::Log
 //! [`Panel::shade`]: plot::Panel::shade

@@ -22,8 +22,6 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels side by side; 0 for as many as have room.
     pub columns: usize,
-    /// Whether the figure is as wide as a column of a paper instead of a page.
-    pub is_narrow: bool,
 }
 
 /// Series against a horizontal axis, or in rows.
@@ -77,8 +75,6 @@ pub enum Form {
     /// Joined marks, with intervals as bars.
     #[default]
     Line,
-    /// A line with few marks, with intervals as a band: for many points.
-    Band,
     /// Marks with intervals as bars.
     Dots,
     /// A filled mark at `low`, a dash at `median`, an open mark at `high`: three percentiles.
@@ -130,14 +126,6 @@ pub fn duration(ns: f64) -> String {
         1e3.. => number(ns / 1e3) + " µs",
         _ => number(ns) + " ns",
     }
-}
-
-/// Formats a number as the nearest power of two.
-pub fn power_of_two(value: f64) -> String {
-    let exponent = format!("{:.0}", value.log2().max(0.0));
-    let digits = exponent.chars().filter_map(|digit| digit.to_digit(10));
-    let raised = digits.filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize));
-    format!("2{}", raised.collect::<String>())
 }
 
 /// Larger values are refused. Each 64-bit count is below it.
@@ -286,7 +274,6 @@ const MARKS: [&[i32]; 7] = [
 
 // Lengths in units of the SVG; half a unit is lost to rounding.
 const PAGE: i32 = 1520;
-const COLUMN: i32 = 760;
 const TEXT: i32 = 26;
 const TITLE: i32 = 32;
 const LINE: i32 = 34;
@@ -365,7 +352,7 @@ impl Figure {
     /// If a number is not finite or is beyond 10^20, or if a logarithmic axis has no place for it.
     pub fn svg(&self) -> Result<String> {
         self.panels.iter().try_for_each(Panel::check)?;
-        let inner = if self.is_narrow { COLUMN } else { PAGE } - 2 * MARGIN;
+        let inner = PAGE - 2 * MARGIN;
         let title = wrap(&self.title, inner * 3 / 4);
         let legend = self.legend(inner);
         let caption = self.caption_lines(inner);
@@ -401,7 +388,7 @@ impl Figure {
                 Some(Form::Guide) => dashed(&area, line)?,
                 Some(form) => {
                     let style = style(&names, name);
-                    if matches!(form, Form::Line | Form::Band) {
+                    if form == Form::Line {
                         path(&area, line, style.0, 3)?;
                     }
                     mark(&area, (x + SAMPLE / 2, y), style, style.2)?;
@@ -759,28 +746,17 @@ impl Series {
         };
         let (low, high) = (points(|y| y.low), points(|y| y.high));
         let middle = points(|y| y.median);
-        match self.form {
-            Form::Cloud => {
-                let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));
-                return Ok(middle.into_iter().try_for_each(dot)?);
-            }
-            Form::Band => {
-                let outline = low.iter().chain(high.iter().rev()).copied();
-                area.draw(&Polygon::new(outline.collect::<Vec<_>>(), colour.mix(0.2)))?;
-            }
-            _ => {
-                let ends = low.iter().zip(&high).filter(|(low, high)| low != high);
-                let mut ends = ends.map(|(low, high)| vec![*low, *high]);
-                ends.try_for_each(|ends| path(area, ends, colour, 2))?;
-            }
+        if self.form == Form::Cloud {
+            let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));
+            return Ok(middle.into_iter().try_for_each(dot)?);
         }
-        let is_joined = matches!(self.form, Form::Line | Form::Band);
-        if is_joined && middle.len() > 1 {
+        let ends = low.iter().zip(&high).filter(|(low, high)| low != high);
+        let mut ends = ends.map(|(low, high)| vec![*low, *high]);
+        ends.try_for_each(|ends| path(area, ends, colour, 2))?;
+        if self.form == Form::Line && middle.len() > 1 {
             path(area, middle.clone(), colour, 3)?;
         }
-        let is_band = self.form == Form::Band;
-        let every = if is_band { middle.len() / 6 + 1 } else { 1 };
-        for (index, (x, y)) in middle.into_iter().enumerate().step_by(every) {
+        for (index, (x, y)) in middle.into_iter().enumerate() {
             if self.form == Form::Tail {
                 path(area, vec![(x - 6, y), (x + 6, y)], colour, 3)?;
                 mark(area, low[index], style, false)?;

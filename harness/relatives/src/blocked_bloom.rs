@@ -26,13 +26,11 @@ use std::hash::{BuildHasher, Hash};
 
 use anyhow::Result;
 use filter::FixedState;
-use statrs::distribution::{Discrete, Poisson};
 use subject::layout::{Geometry, geometry};
 use subject::sync::AtomicU64;
-use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+use subject::{Operations, Subject};
 
 use crate::bloom::{has, set};
-use crate::theory::{Claim, Trial};
 
 const WORDS: usize = 2;
 
@@ -105,61 +103,13 @@ impl Subject for BlockedBloom {
     }
 }
 
-/// Claims its false positive rate at two load factors.
-pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
-    let at_load = |load| {
-        let slots = trial.keys as f64 / load;
-        let filter = BlockedBloom::with_buckets((slots / SLOTS_PER_BUCKET as f64) as usize)?;
-        trial.insert(&filter, 0..trial.keys)?;
-        let blocks = filter.blocks.len() as f64;
-        let (rate, variance) = rate_of_blocks(trial.keys as f64 / blocks);
-        let expected = (rate, (variance / blocks).sqrt());
-        let formula = "Σ P(i) E[(X/64)³]², P Poisson, Putze et al. 2007";
-        let at = format!("load {load}");
-        Ok(trial.false_positive_rate(&filter, trial.keys, at, formula, expected))
-    };
-    [0.5, 0.95].map(at_load).into_iter().collect()
-}
-
-/// Evaluates the formula of the module's docs. Returns the mean and variance, over the blocks of a
-/// filter with `keys` keys per block on average, of the share of absent keys found in a block.
-fn rate_of_blocks(keys: f64) -> (f64, f64) {
-    let law = Poisson::new(keys).expect("there are keys");
-    // The probability of each number of set bits in a word.
-    let mut bits_set = [0.0; 65];
-    bits_set[0] = 1.0;
-    let (mut mean, mut mean_of_squares) = (0.0, 0.0);
-    // Beyond this, the probability of so many keys in a block underflows.
-    for i in 0..100 + 3 * keys as u64 {
-        // The mean of (X / 64)^power over all words.
-        let moment = |power: usize| {
-            let terms = (bits_set.iter().enumerate())
-                .map(|(set, chance)| chance * (set as f64 / 64.0).powi(power as i32));
-            terms.sum::<f64>().powi(WORDS as i32)
-        };
-        mean += law.pmf(i) * moment(BITS);
-        mean_of_squares += law.pmf(i) * moment(2 * BITS);
-        for _ in 0..BITS {
-            for set in (1..=64).rev() {
-                let stays = bits_set[set] * set as f64 / 64.0;
-                bits_set[set] = stays + bits_set[set - 1] * (65 - set) as f64 / 64.0;
-            }
-            bits_set[0] = 0.0;
-        }
-    }
-    (mean, mean_of_squares - mean * mean)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn blocked_bloom_matches_our_size_and_precision() {
+    fn blocked_bloom_has_our_size() {
         let filter = BlockedBloom::with_buckets(1_001).unwrap();
         assert_eq!(filter.memory_bytes(), 8 * 1_002);
-        let (rate, _) = rate_of_blocks((WORDS * SLOTS_PER_BUCKET) as f64 * 0.95);
-        let ratio = rate / (subject::layout::Layout::FALSE_POSITIVE_RATE * 0.95);
-        assert!((0.95..1.05).contains(&ratio), "{ratio}");
     }
 }

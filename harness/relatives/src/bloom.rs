@@ -29,20 +29,17 @@
 //! and the other meets a zero, unless other keys use all of the counters. It then restores what it
 //! decremented, and its remove is refused.
 
-use std::f64::consts::LN_2;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use arrayvec::ArrayVec;
 use filter::FixedState;
-use statrs::distribution::{DiscreteCDF, Poisson};
 use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
 use subject::sync::AtomicU64;
 use subject::{Operations, Subject};
 
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
-use crate::theory::{Claim, Trial, deviation_of_share};
 
 pub type Bloom = Cells<1>;
 
@@ -100,12 +97,9 @@ impl<const BITS: usize> Cells<BITS> {
         word.load(Ordering::Relaxed) >> shift & Self::MAX
     }
 
+    #[cfg(test)]
     fn cells(&self) -> impl Iterator<Item = u64> {
         (0..self.shape.cells).map(|cell| self.cell(cell))
-    }
-
-    fn holding(&self, value: u64) -> f64 {
-        self.cells().filter(|&cell| cell == value).count() as f64
     }
 
     #[inline]
@@ -205,55 +199,6 @@ impl<const BITS: usize> Subject for Cells<BITS> {
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of::<Self>()
     }
-}
-
-/// Claims its fill and its false positive rate, with as many keys as it is sized for, and half and twice as many.
-pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
-    let mut claims = Vec::new();
-    for (bits, load) in [
-        (6.0, 1.0),
-        (10.0, 0.5),
-        (10.0, 1.0),
-        (10.0, 2.0),
-        (16.0, 1.0),
-    ] {
-        let bloom = Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())?;
-        let shape = &bloom.shape;
-        let at = format!("{bits} bits per key, {load} times as many keys");
-        let inserted = (load * trial.keys as f64) as u64;
-        trial.insert(&bloom, 0..inserted)?;
-        let n = inserted as f64;
-        let (fill, share) = (shape.fill(n), bloom.holding(1) / shape.cells as f64);
-        let formula = "1 − e^(−kn/m), Bloom 1970";
-        let fill = Claim::exact(format!("fill, {at}"), formula, fill, share);
-        claims.push(fill.by_chance(shape.deviation_of_fill(n)));
-        claims.push(shape.claim(trial, &bloom, inserted, at));
-    }
-    Ok(claims)
-}
-
-/// Claims the false positive rate of a Bloom filter, and how many counters saturate with eight times as many keys.
-pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
-    let n = trial.keys;
-    let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
-    let bits = 4.0 * filter.shape.cells as f64 / n as f64;
-    let at = format!("{bits:.1} bits per key");
-    trial.insert(&filter, 0..n)?;
-    let rate = filter.shape.claim(trial, &filter, n, &at);
-    let small = CountingBloom::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;
-    trial.insert(&small, 0..n)?;
-    let cells = small.shape.cells as f64;
-    let law = Poisson::new(small.shape.uses_cell(n as f64))?.sf(14);
-    let what = format!("share of saturated counters, {at}, 8 times as many keys");
-    let formula = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
-    let saturated = Claim::exact(
-        what,
-        formula,
-        law,
-        small.holding(CountingBloom::MAX) / cells,
-    );
-    let saturated = saturated.by_chance(deviation_of_share(law, cells));
-    Ok(vec![rate, saturated])
 }
 
 #[cfg(test)]

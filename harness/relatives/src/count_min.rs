@@ -22,20 +22,17 @@
 //! rows find one absent key in 2^9 = 512, as our layout does when every slot is taken. That takes
 //! 831 bits per slot: the price of counts where only presence is asked for.
 
-use std::f64::consts::{E, LN_2};
+use std::f64::consts::LN_2;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use filter::{FixedState, mix};
+use filter::FixedState;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use statrs::distribution::{Binomial, DiscreteCDF};
 use subject::Subject;
 use subject::layout::{slots, zeroed};
 use subject::sync::AtomicU64;
-
-use crate::theory::{Claim, Trial};
 
 /// Number of rows of the subject, each of which halves the false positive rate.
 const DEPTH: usize = 9;
@@ -135,42 +132,6 @@ impl Subject for CountMin {
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.counters)
     }
-}
-
-/// Claims that estimates are never too low, and seldom too high, in streams of ten of each key.
-pub fn claims(_: Trial) -> Result<Vec<Claim>> {
-    const ERROR: f64 = 0.01;
-    const FAILURE: f64 = 0.05;
-    const COUNT: u64 = 10;
-    let (width, depth) = ((E / ERROR).ceil() as u64, (1.0 / FAILURE).ln().ceil());
-    let tolerance = ERROR * (COUNT * width) as f64;
-    let mut too_low = 0;
-    // For each sketch, the share of keys whose estimates are too high.
-    let mut too_high = Vec::new();
-    for seed in 0..400 {
-        let sketch = CountMin::new(width as usize, depth as usize, seed)?;
-        let hashes = (0..width).map(|key| mix(mix(seed).wrapping_add(key)));
-        hashes.clone().for_each(|hash| sketch.add(hash, COUNT));
-        let above = hashes.filter(|&hash| {
-            let estimate = sketch.estimate(hash);
-            too_low += usize::from(estimate < COUNT);
-            estimate.saturating_sub(COUNT) as f64 > tolerance
-        });
-        too_high.push(above.count() as f64 / width as f64);
-    }
-    let formula = "none (Cormode and Muthukrishnan 2005)";
-    let below = Claim::exact("estimates below the count", formula, 0.0, too_low as f64);
-    let what = format!("share of keys whose error is above ε N, ε = {ERROR}, δ = {FAILURE}");
-    let formula = "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)";
-    let bound = Claim::mean(what.clone(), formula, FAILURE, &too_high);
-    let most = *bound.allowed.end();
-    let bound = bound.allowing(0.0..=most);
-    // As many other keys may share a counter before their occurrences exceed ε N.
-    let others = Binomial::new(1.0 / width as f64, width - 1)?.sf((ERROR * width as f64) as u64);
-    let formula =
-        "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins";
-    let exactly = Claim::mean(what, formula, others.powf(depth), &too_high);
-    Ok(vec![below, bound, exactly])
 }
 
 #[cfg(test)]

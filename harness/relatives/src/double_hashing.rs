@@ -13,9 +13,7 @@ use std::f64::consts::LN_2;
 use anyhow::{Result, ensure};
 use filter::internals::MAX_BUCKETS;
 use filter::mix;
-use subject::{SLOTS_PER_BUCKET, Subject};
-
-use crate::theory::{Claim, Trial};
+use subject::SLOTS_PER_BUCKET;
 
 /// The most keys that a filter may be sized for: the slots of the largest cuckoo table.
 const MAX_KEYS: usize = MAX_BUCKETS.saturating_mul(SLOTS_PER_BUCKET);
@@ -61,44 +59,6 @@ impl DoubleHashing {
         std::iter::successors(Some(hash), move |place| Some(place.wrapping_add(stride)))
             .take(self.hashes)
             .map(reduce)
-    }
-
-    /// Returns how many times a cell is used on average, counting every cell of every key: kn/m.
-    pub(crate) fn uses_cell(&self, keys: f64) -> f64 {
-        self.hashes as f64 * keys / self.cells as f64
-    }
-
-    /// Returns the expected share of cells in use with this many keys: 1 − e^(−kn/m).
-    pub(crate) fn fill(&self, keys: f64) -> f64 {
-        -(-self.uses_cell(keys)).exp_m1()
-    }
-
-    /// Returns the standard deviation of the fill: of the share of m bins with balls, of kn balls.
-    pub(crate) fn deviation_of_fill(&self, keys: f64) -> f64 {
-        let balls = self.uses_cell(keys);
-        let empty = (-balls).exp();
-        (empty * (1.0 - (1.0 + balls) * empty) / self.cells as f64).sqrt()
-    }
-
-    /// Returns the expected false positive rate with this many keys, fill^k, and its standard
-    /// deviation from one filter to another, which comes from that of the fill.
-    pub(crate) fn false_positive_rate(&self, keys: f64) -> (f64, f64) {
-        let (fill, k) = (self.fill(keys), self.hashes as i32);
-        let steepness = f64::from(k) * fill.powi(k) / fill;
-        (fill.powi(k), steepness * self.deviation_of_fill(keys))
-    }
-
-    /// Measures the false positive rate of such a filter with the first `inserted` keys.
-    pub fn claim<S: Subject>(
-        &self,
-        trial: Trial,
-        filter: &S,
-        inserted: u64,
-        at: impl Into<String>,
-    ) -> Claim {
-        let formula = "(1 − e^(−kn/m))^k, Bloom 1970";
-        let expected = self.false_positive_rate(inserted as f64);
-        trial.false_positive_rate(filter, inserted, at, formula, expected)
     }
 }
 

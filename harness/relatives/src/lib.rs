@@ -1,7 +1,6 @@
 //! Relatives of the cuckoo filter: Bloom filters (plain, blocked, counting and scalable), the vector
 //! quotient filter, SmartCuckoo, and sketches. HyperLogLog is a published crate; the others are built
-//! from their papers, and have what the literature claims about them as code that [measures](theory)
-//! whether the claim holds.
+//! from their papers.
 
 pub mod blocked_bloom;
 pub mod bloom;
@@ -10,9 +9,8 @@ pub mod double_hashing;
 pub mod hyper_log_log;
 pub mod scalable_bloom;
 pub mod smart_cuckoo;
-#[cfg(all(test, feature = "steps"))]
+#[cfg(test)]
 mod tests;
-pub mod theory;
 pub mod vector_quotient;
 
 pub use blocked_bloom::BlockedBloom;

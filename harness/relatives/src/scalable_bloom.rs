@@ -44,7 +44,6 @@ use subject::{Operations, Subject};
 
 use crate::bloom::Bloom;
 use crate::double_hashing::DoubleHashing;
-use crate::theory::{Claim, Trial};
 
 /// About one in this many keys of a stage checks whether it is full.
 const LOOKS: usize = 1_024;
@@ -220,27 +219,6 @@ impl Subject for ScalableBloom {
         let stages: usize = self.newest_first().map(Subject::memory_bytes).sum();
         stages + size_of_val(&*self.stages) + self.keys.memory_bytes() + size_of::<Self>()
     }
-}
-
-/// Claims that it stays below its compound false positive rate, with moderate and with much growth. Fills the stages, the
-/// last of them half.
-pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
-    let claim = |(growth, stages): (usize, u32)| {
-        let last = growth.pow(stages - 1);
-        let halves = (last - 1) / (growth - 1) + last / 2;
-        let first = (trial.keys as usize / halves).max(1);
-        let (rate, tightening) = (FALSE_POSITIVE_RATE, ScalableBloom::TIGHTENING);
-        let filter = ScalableBloom::new(first, rate, growth, tightening)?;
-        let inserted = (first * halves) as u64;
-        trial.insert(&filter, 0..inserted)?;
-        let at = format!("growth {growth}, {} stages", filter.stages());
-        let formula = "ε0 / (1 − r) at most, Almeida et al. 2007";
-        let bound = trial.false_positive_rate(&filter, inserted, at, formula, (rate, 0.0));
-        let most = *bound.allowed.end();
-        Ok(bound.allowing(0.0..=most))
-    };
-    let all = [(ScalableBloom::GROWTH, 10), (ScalableBloom::MUCH_GROWTH, 6)];
-    all.into_iter().map(claim).collect()
 }
 
 #[cfg(test)]

@@ -38,7 +38,5 @@ kind = \"lookup-hit\"   load = 0.9
 kind = \"lookup-miss\"   load = 0.9
 kind = \"insert\"   load = 0.9
 kind = \"remove\"   load = 0.9
-kind = \"mix\"   lookup = 90   insert = 5   remove = 5   hit = 50   load = 0.9
-kind = \"lookup\"   load = 0.9   hit = 50   skew = 0.99
-kind = \"ycsb\"   mix = \"a\"   load = 0.9   skew = 0.99
-kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0";
+kind = \"mix\"   lookup = 90   insert = 5   remove = 5   load = 0.9
+kind = \"lookup\"   load = 0.9   hit = 50";

@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::ending::{Ending, INTERRUPTED};
-use crate::machine::Program;
 use crate::page;
-use crate::parsers::within;
 use crate::show::{note, print, say};
 use crate::studies;
 use crate::subjects::Registry;
@@ -48,9 +46,6 @@ enum Command {
         /// quick.toml explains every field.
         #[arg(required = true, value_name = "EXPERIMENT")]
         experiments: Vec<PathBuf>,
-        /// Add this many rounds to the results of an earlier run of the same experiment, program and machine.
-        #[arg(long, value_name = "N", conflicts_with = "rounds", value_parser = within(1..=1_000))]
-        append: Option<usize>,
         #[command(flatten)]
         options: sweep::Options,
     },
@@ -80,24 +75,20 @@ enum Command {
         #[command(flatten)]
         options: simulate::Options,
     },
-    /// Redraw the figure of a CSV file, for a page or a paper.
-    ///
-    /// Without options, draws the figure of the run. For a column of a paper, which has its own caption:
-    ///
-    /// `harness plot results/quick.csv --bare --narrow`
+    /// Redraw the figure of a CSV file.
     Plot(plot::Options),
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.
     ///
     /// Measures pair.toml, or with --full everything that the figures of a paper need: also
-    /// throughput against threads within and beyond the caches, latency, rivals, load factor, hits, skew,
-    /// mixes, ablations, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as
+    /// throughput against threads within and beyond the caches, latency, rivals, relatives, load factor,
+    /// ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many cores. Files and Ctrl-C are as
     /// for `sweep`; the page is report.html. To measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
         /// Run pairs alone, five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Uses up to four threads per core.
+        /// Run everything: about an hour on two cores, with 4 GB of memory. Uses up to four threads per core.
         #[arg(long)]
         full: bool,
         #[command(flatten)]
@@ -144,9 +135,6 @@ enum Command {
         /// The pages, such as README.md.
         #[arg(required = true, value_name = "PAGE.md")]
         pages: Vec<PathBuf>,
-        /// Write nothing, and fail if a page differs from the results.
-        #[arg(long)]
-        check: bool,
     },
     /// List the subjects, the workloads, and the experiments of experiments/ here, or else in the source
     /// directory.
@@ -157,14 +145,8 @@ enum Command {
 /// error, a violation or a rival's wrong answer; 2 after a wrong command line; 130 after Ctrl-C. It is no error if the
 /// reader closes standard output early. If standard output cannot be written, that is an error, but
 /// the command still does everything else.
-///
-/// The description of every result names `program`, which is [`program!()`](crate::program!).
-pub fn main(registry: &Registry, program: Program) -> ExitCode {
-    program.enter();
-    let command = Cli::command().name(program.name);
-    let parsed = command.version(program.version).try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let code = match parsed.map(|cli| perform(registry, cli.command)) {
+pub fn main(registry: &Registry) -> ExitCode {
+    let code = match Cli::try_parse().map(|cli| perform(registry, cli.command)) {
         Ok(Ok(Ending::Complete)) => ExitCode::SUCCESS,
         Ok(Ok(Ending::Incomplete)) => ExitCode::FAILURE,
         Ok(Ok(Ending::Interrupted)) => ExitCode::from(INTERRUPTED),
@@ -190,12 +172,11 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     match command {
         Command::Sweep {
             experiments,
-            append,
             options,
         } => {
             let read = |file| options.read(registry, &named(file));
             let experiments = experiments.into_iter().map(read).collect::<Result<_>>()?;
-            sweep::sweep(registry, experiments, append, &options)
+            sweep::sweep(registry, experiments, &options)
         }
         Command::Pair(options) => pair::pair(registry, options),
         Command::Simulate {
@@ -212,7 +193,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Study(study) => study.run(registry),
         Command::Worker(worker) => studies::serve(&worker, registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
-        Command::Tables { pages, check } => tables(&pages, check),
+        Command::Tables { pages } => tables(&pages),
         Command::List => list::list(registry),
     }
 }
@@ -228,9 +209,9 @@ fn report(directory: &Path) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-fn tables(pages: &[PathBuf], only_checks: bool) -> Result<Ending> {
+fn tables(pages: &[PathBuf]) -> Result<Ending> {
     for page in pages {
-        page::update_tables(page, only_checks)?;
+        page::update_tables(page)?;
         say!("{}: up to date", page.display());
     }
     Ok(Ending::Complete)

@@ -87,93 +87,39 @@ impl Subject for Exact {
     }
 }
 
-fn scheduled(counts: &[(Op, usize)], last: Op) -> Scheduled {
-    Scheduled::new(counts, last, &mut SmallRng::seed_from_u64(1))
-}
-
-/// 27 % of lookups of keys 0..100, 63 % of keys 200..400, and updates of keys 100..200, of which the
+/// 45 % of lookups of keys 0..100, as many of keys 200..400, and updates of keys 100..200, of which the
 /// first 50 are inside.
-fn mix() -> Scheduled {
-    let counts = [(Op::LookupStable, 2_700), (Op::LookupAbsent, 6_300)];
-    Scheduled {
-        stable: (0..100).collect(),
-        walk: Cycle::new(200..400, 7),
-        pool: Pool::new((100..200).collect(), 50),
-        ..scheduled(&counts, Op::Remove)
-    }
-}
-
-/// 70 % of lookups of keys 0..100, and 30 % of updates.
-fn updates(update: Op) -> Scheduled {
-    Scheduled {
-        walk: Cycle::new(0..100, 5),
-        ..scheduled(&[(Op::LookupShared, 7_000)], update)
-    }
-}
-
-/// A window over keys 0..150, of which the first 100 are inside, with 80 % of lookups of these ages.
-fn window(ages: &[usize]) -> Scheduled {
-    Scheduled {
-        size: 100,
-        ages: ages.to_vec(),
-        pool: Pool::new((0..150).collect(), 100),
-        ..scheduled(&[(Op::LookupAged, 8_000)], Op::Slide)
-    }
-}
-
-fn phase(scheduled: Scheduled) -> Phase {
-    Phase::Scheduled(Box::new(scheduled))
+fn mix() -> Phase {
+    let pool = Pool::new((100..200).collect(), 50);
+    let keys = ((0..100).collect(), Cycle::new(200..400, 7), pool);
+    Phase::Mix(Box::new(Mix::new(
+        90,
+        keys,
+        &mut SmallRng::seed_from_u64(1),
+    )))
 }
 
 #[test]
-fn phases_keep_percentages_and_load() {
-    let (update, read) = (updates(Op::Update), updates(Op::ReadAndUpdate));
-    for (scheduled, inside, calls, absent) in [
-        (mix(), 150, [1_500, 27_000, 1_500], 18_900),
-        (update, 100, [9_000, 21_000, 9_000], 0),
-        (read, 100, [9_000, 30_000, 9_000], 0),
-        (window(&[0, 99, 50]), 100, [6_000, 24_000, 6_000], 0),
-    ] {
-        let subject = Exact::holding(inside as usize, 0..inside);
-        let tally = subject.work(30_000, &mut phase(scheduled));
-        let right = Tally {
-            operations: 30_000,
-            absent,
-            ..Tally::default()
-        };
-        assert_eq!((tally, *subject.calls.lock().unwrap()), (right, calls));
-        let load = (inside as usize - 1, inside as usize);
-        assert_eq!(*subject.fewest_and_most.lock().unwrap(), load);
-    }
+fn mix_keeps_percentages_and_load() {
+    let subject = Exact::holding(150, 0..150);
+    let tally = subject.work(30_000, &mut mix());
+    let right = Tally {
+        operations: 30_000,
+        absent: 13_500,
+        ..Tally::default()
+    };
+    let calls = *subject.calls.lock().unwrap();
+    assert_eq!((tally, calls), (right, [1_500, 27_000, 1_500]));
+    assert_eq!(*subject.fewest_and_most.lock().unwrap(), (149, 150));
 }
 
 /// With less room some keys are refused, until others have made room.
 #[test]
 fn refused_keys_are_counted_not_lost() {
-    for (scheduled, inside, room) in [
-        (mix(), 150, 140),
-        (updates(Op::Update), 100, 90),
-        (window(&[0]), 100, 90),
-    ] {
-        let subject = Exact::holding(room, 0..inside);
-        // Afterwards, updates of the refused keys miss.
-        let are_missed = scheduled.kinds.contains(&Op::Update);
-        let tally = subject.work(30_000, &mut phase(scheduled));
-        assert!(tally.refused >= 10 && subject.len().abs_diff(room) <= 1);
-        assert_eq!(tally.missing > 0, are_missed, "{tally:?}");
-    }
-}
-
-#[test]
-fn window_lookups_have_drawn_ages() {
-    // The key of age 19 is key 80 at first. The removes of the keys below it miss, and lookups of the
-    // age 20 do so until the window has slid once.
-    for (age, more) in [(19, false), (20, true)] {
-        let subject = Exact::holding(100, 80..100);
-        let tally = subject.work(10_000, &mut phase(window(&[age])));
-        assert_eq!(tally.missing > 80, more, "{tally:?}");
-        assert!(tally.missing >= 80, "{tally:?}");
-    }
+    let subject = Exact::holding(140, 0..150);
+    let tally = subject.work(30_000, &mut mix());
+    assert!(tally.refused >= 10 && subject.len().abs_diff(140) <= 1);
+    assert_eq!(tally.missing, 0, "{tally:?}");
 }
 
 #[test]

@@ -18,10 +18,7 @@ pub struct Sidecar {
     pub run: Run,
     pub machine: Machine,
     pub compiler: Compiler,
-    /// The program that measured.
-    pub program: Source,
-    /// This crate; the program may add subjects of its own.
-    pub harness: Source,
+    pub source: Source,
     /// The description of each subject, by its name.
     pub subjects: BTreeMap<String, String>,
     /// The title of each workload, by its label in the CSV.
@@ -50,10 +47,6 @@ pub struct Run {
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
     pub simulated: Vec<String>,
-    /// When rounds were added, each time.
-    pub resumed: Vec<String>,
-    /// Number of rows of the run.
-    pub rows: Option<usize>,
     /// When everything was measured; absent while something is missing.
     pub ended: Option<String>,
 }
@@ -80,8 +73,7 @@ impl Sidecar {
             run,
             machine: Machine::describe()?,
             compiler: Compiler::describe(),
-            program: Source::program(),
-            harness: Source::harness(),
+            source: Source::describe(),
             subjects: BTreeMap::new(),
             workloads: BTreeMap::new(),
             experiment: toml::Table::new(),
@@ -92,15 +84,6 @@ impl Sidecar {
     /// 0 if that is not known.
     pub fn shortest_ns(&self) -> f64 {
         2.0 * self.run.timing_ns.unwrap_or_default() as f64
-    }
-
-    /// Returns a message if some of the rows that the run made are missing, or if it did not end.
-    pub(crate) fn missing(&self, rows: usize) -> Option<String> {
-        match self.run.rows?.saturating_sub(rows) {
-            0 if self.run.ended.is_some() => None,
-            0 => Some("the run was not over: rows are missing".into()),
-            missing => Some(format!("{missing} of {} rows are missing", missing + rows)),
-        }
     }
 
     /// Describes machine, compiler, source and day in one line.
@@ -124,22 +107,9 @@ impl Sidecar {
             line += ", virtual machine";
         }
         let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
-        let (unlike, sources) = (self.compiler.unlike_published(), self.sources());
+        let (unlike, commit) = (self.compiler.unlike_published(), self.source.short());
         let day = run.started.split('T').next().unwrap_or_default();
-        line + &format!(". {rustc}{unlike}. {sources}. {day}.")
-    }
-
-    /// Names the commit of the harness, and before it the program if it is another.
-    fn sources(&self) -> String {
-        let (program, harness) = (&self.program, &self.harness);
-        if program == harness {
-            return format!("Commit {}", harness.short());
-        }
-        let named = [program, harness].map(|source| {
-            let Source { name, version, .. } = source;
-            format!("{name} {version}, commit {}", source.short())
-        });
-        named.join("; ")
+        line + &format!(". {rustc}{unlike}. Commit {commit}. {day}.")
     }
 
     pub fn write(&self, path: &Path) -> Result<()> {

@@ -1,13 +1,10 @@
 //! The studies: the kinds of measurement, each a function that returns samples.
 
-pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
+pub mod memory;
 #[cfg(processes)]
 pub mod processes;
-pub mod space;
-pub mod theory;
-pub mod window;
 
 use std::time::Duration;
 
@@ -28,21 +25,16 @@ use crate::sweep;
 use crate::wording::counted;
 use crate::worker::Worker;
 
-use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
-use window::Window;
+use memory::Memory;
 
 /// The studies that have a command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Kcas(Options<Kcas>),
-    /// Measure what a key takes, how often absent keys are found, and how full structures get.
-    #[command(subcommand)]
-    Space(space::Command),
-    CuckooHashing(Options<CuckooHashing>),
+    Memory(Options<Memory>),
     Growth(Options<Growth>),
-    Window(Options<Window>),
     #[cfg(processes)]
     Processes(Options<processes::Processes>),
 }
@@ -52,10 +44,8 @@ impl Command {
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         match self {
             Self::Kcas(options) => kcas::STUDY.run(options, registry),
-            Self::Space(options) => options.run(registry),
-            Self::CuckooHashing(options) => cuckoo_hashing::STUDY.run(options, registry),
+            Self::Memory(options) => memory::STUDY.run(options, registry),
             Self::Growth(options) => growth::STUDY.run(options, registry),
-            Self::Window(options) => window::STUDY.run(options, registry),
             #[cfg(processes)]
             Self::Processes(options) => processes::STUDY.run(options, registry),
         }
@@ -65,13 +55,11 @@ impl Command {
 /// Returns what samples of a study become for a reader.
 pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
     match &*samples[0].study {
-        "cuckoo-hashing" => cuckoo_hashing::STUDY.shown(samples, sidecar),
         "growth" => growth::STUDY.shown(samples, sidecar),
         "kcas" => kcas::STUDY.shown(samples, sidecar),
-        "memory" => space::STUDY.shown(samples, sidecar),
+        "memory" => memory::STUDY.shown(samples, sidecar),
         #[cfg(processes)]
         "processes" => processes::STUDY.shown(samples, sidecar),
-        "window" => window::STUDY.shown(samples, sidecar),
         other => bail!("no study is called {other}"),
     }
 }
@@ -87,13 +75,11 @@ pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
         SWEEP => sweep::serve(worker, registry, stop),
         #[cfg(feature = "simulation")]
         simulate::KIND => simulate::serve(worker, registry, stop),
-        "cuckoo-hashing" => cuckoo_hashing::STUDY.serve(worker, registry),
         "growth" => growth::STUDY.serve(worker, registry),
         "kcas" => kcas::STUDY.serve(worker, registry),
-        "memory" => space::STUDY.serve(worker, registry),
+        "memory" => memory::STUDY.serve(worker, registry),
         #[cfg(processes)]
         "processes" => processes::STUDY.serve(worker, registry),
-        "window" => window::STUDY.serve(worker, registry),
         other => bail!("no study is called {other}"),
     }
 }

@@ -12,7 +12,7 @@
 //! | `bounds` | no filters, but the least work that an operation needs |
 //! | `ablations` | our filter with one decision changed, and the published protocol |
 //!
-//! What is published as a paper alone, and has a theory to check, is in the crate [`relatives`].
+//! What is published as a paper alone is in the crate [`relatives`].
 
 mod ablations;
 mod bounds;
@@ -48,19 +48,15 @@ pub(crate) const BOUNDS: [&str; 4] = [
 /// The subjects that can be simulated: all that they share between threads comes through the doors
 /// of [`kcas::sync`] and [`subject::sync`].
 #[cfg(feature = "simulation")]
-pub(crate) const SIMULATED: [&str; 17] = [
+pub(crate) const SIMULATED: [&str; 13] = [
     LockFree::NAME,
     LockFreeFitted::NAME,
     WordLock::NAME,
     <SegmentLock>::NAME,
-    SegmentLock::<4_096>::NAME,
     SegmentLock::<16_384>::NAME,
-    SegmentLock::<65_536>::NAME,
     StripedTimestamps::NAME,
     <Optimistic>::NAME,
-    Optimistic::<4_096>::NAME,
     Optimistic::<16_384>::NAME,
-    Optimistic::<65_536>::NAME,
     GlobalLock::NAME,
     TwoPhase::NAME,
     AblationDcss::NAME,

@@ -5,7 +5,8 @@ use std::hash::Hash;
 use anyhow::Result;
 use arrayvec::ArrayVec;
 use filter::{
-    BuildError, CuckooFilter, DynCuckooFilter, Filter, FixedState, GrowingCuckooFilter, InsertError,
+    BuildError, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, FixedState,
+    GrowingCuckooFilter, InsertError,
 };
 use subject::layout::{Layout, geometry, slots};
 use subject::{Operations, Subject};
@@ -210,4 +211,28 @@ impl Subject for Growing {
     }
 
     subject::delegate! { self.0: try_insert contains count try_remove class memory_bytes }
+}
+
+/// [`ExpiringCuckooFilter`] while no key expires: each insert is one or a renewal.
+pub struct Expiring(ExpiringCuckooFilter);
+
+impl Subject for Expiring {
+    const NAME: &'static str = "expiring";
+    const DESCRIPTION: &'static str =
+        "the lock-free filter that forgets, which inserts or renews keys";
+    const GUARANTEES: &'static str = "linearizable; lock-free";
+    // Without removes: one takes the only copy of all keys of a class.
+    const OPERATIONS: Operations = Operations::INSERT;
+    const SET: bool = true;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let builder = ExpiringCuckooFilter::builder();
+        Ok(Self(builder.buckets(buckets).build()?))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert_or_renew(key).is_ok()
+    }
+
+    subject::delegate! { self.0: contains slots memory_bytes }
 }

@@ -41,15 +41,12 @@ impl Registry {
         registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
         registry.add::<Batched<Growing>>();
+        registry.add::<Expiring>();
         registry.add::<SegmentLock>();
-        registry.add::<SegmentLock<4_096>>();
         registry.add::<SegmentLock<16_384>>();
-        registry.add::<SegmentLock<65_536>>();
         registry.add::<StripedTimestamps>();
         registry.add::<Optimistic>();
-        registry.add::<Optimistic<4_096>>();
         registry.add::<Optimistic<16_384>>();
-        registry.add::<Optimistic<65_536>>();
         registry.add::<WordLock>();
         registry.add::<GlobalLock>();
         registry.add::<RwLock>();

@@ -11,15 +11,13 @@ const REFUSED: &str = "
 1 | sweep nowhere.toml | nowhere.toml
 1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not available to this process | available cores
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
-2 | sweep tiny.toml --append 2 --rounds 2 | cannot be used with
-1 | sweep tiny.toml --append 2 | --append: no rounds to add to
 1 | sweep tiny.toml --out tiny.toml/r | cannot write results | --out
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
 1 | sweep torn.toml | torn.toml | line 6
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` and `load` | at most
 1 | sweep frozen.toml | frozen.toml | `frozen`
-1 | sweep mistyped.toml | did you mean \"lock-free\"? Expected one of: lock-free, 
+1 | sweep mistyped.toml | \"lockfree\"; expected one of: lock-free, 
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
 1 | check --subjects roofline | cannot insert
@@ -29,17 +27,15 @@ const REFUSED: &str = "
 2 | check --subjects lock-free --patience inf | --patience | at most 604800
 2 | check --subjects lock-free --round 1000000 | --seed
 2 | pair lock-free | 2 values
-1 | pair lock-free word-look | did you mean \"word-lock\"?
+1 | pair lock-free word-look | \"word-look\"; expected one of
 1 | pair lock-free lock-free | `against`
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 1,257 | error: invalid value
 2 | kcas --seconds -1 | '-1' | --seconds | above 0
 2 | growth --keys 9999 | --keys
 2 | growth --rounds 0 | --rounds
-1 | space memory --keys 4000000000 | --keys | at most
-1 | space memory --subjects roofline | holds no keys
-2 | space theory --keys 9999 | 10000..=
-2 | window --threads 0 | --threads
+1 | memory --keys 4000000000 | --keys | at most
+1 | memory --subjects roofline | holds no keys
 1 | worker sweep x balloon | this build is of commit | of balloon
 1 | plot tiny.toml --out few.txt | must end in .svg
 1 | plot nowhere.csv | nowhere.csv
@@ -64,7 +60,7 @@ const BY_FEATURES: [(bool, &str); 2] = [
 const EXPERIMENTS: [(&str, &str, &str); 5] = [
     ("torn", "rounds = 2", "rounds 2"),
     ("field", "seed = 1", "sed = 1"),
-    ("keys", "keys = 1000", "keys = 1e12"),
+    ("keys", "keys = 1000", "keys = 1_000_000_000_000"),
     ("frozen", "2]", "0]\nfrozen = []"),
     ("mistyped", "lock-free", "lockfree"),
 ];
@@ -104,7 +100,5 @@ fn list_shows_subjects_workloads_and_experiments() {
     // There are none here.
     let listed = Place::new().run("list");
     assert!(!listed.stdout.contains("not usable"));
-    let mut lines = listed.stdout.lines();
-    assert!(lines.all(|line| line.chars().count() <= 100));
     listed.prints(&["quick.toml", "stalls.toml"]);
 }

@@ -19,7 +19,7 @@ fn failed_rival_of_study_leaves_other_samples() {
     );
     fs::set_permissions(place.path("build"), fs::Permissions::from_mode(0o755)).unwrap();
     let options = "--keys 1000 --absent 1000 --rounds 1 --builds build";
-    let line = format!("space memory --subjects lock-free,blocked-bloom {options}");
+    let line = format!("memory --subjects lock-free,blocked-bloom {options}");
     place.ends(1, &line).notes(&[
         "blocked-bloom: a measuring process failed",
         "failed measurements: 1",
@@ -28,7 +28,7 @@ fn failed_rival_of_study_leaves_other_samples() {
     assert!(csv.contains(",lock-free,") && !csv.contains(",blocked-bloom,"));
 
     // The first subject ends the run.
-    let line = format!("space memory --subjects blocked-bloom,lock-free {options}");
+    let line = format!("memory --subjects blocked-bloom,lock-free {options}");
     let ended = place
         .ends(1, &line)
         .notes(&["blocked-bloom: a measuring process failed"]);

@@ -32,7 +32,6 @@ mod buckets;
 mod subgraphs;
 #[cfg(test)]
 mod tests;
-mod theory;
 
 use std::hash::{BuildHasher, Hash};
 
@@ -44,7 +43,6 @@ use subject::sync::Mutex;
 
 pub use buckets::{Buckets, Key};
 pub use subgraphs::Subgraphs;
-pub use theory::claims;
 
 use buckets::Hand;
 
@@ -64,8 +62,8 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
         self.buckets().find(key).is_some()
     }
 
-    /// Removes a copy. Returns how many buckets' subgraphs were worked out again; `None` if none.
-    fn remove(&mut self, key: Key) -> Option<usize>;
+    /// Removes a copy. Returns whether there was one.
+    fn remove(&mut self, key: Key) -> bool;
 
     fn buckets(&self) -> &Buckets;
 
@@ -129,11 +127,14 @@ impl CuckooTable for SmartCuckoo {
         Insertion { placed, kicks }
     }
 
-    fn remove(&mut self, key: Key) -> Option<usize> {
-        let bucket = self.buckets.take(key)?;
+    fn remove(&mut self, key: Key) -> bool {
+        let Some(bucket) = self.buckets.take(key) else {
+            return false;
+        };
         let buckets = &self.buckets;
         let edge = |bucket| Some(buckets.other(buckets.key_in(bucket)?, bucket));
-        Some(self.subgraphs.renew(bucket, edge))
+        self.subgraphs.renew(bucket, edge);
+        true
     }
 
     fn buckets(&self) -> &Buckets {
@@ -197,8 +198,8 @@ impl CuckooTable for PlainCuckoo {
         }
     }
 
-    fn remove(&mut self, key: Key) -> Option<usize> {
-        self.buckets.take(key).map(|_| 0)
+    fn remove(&mut self, key: Key) -> bool {
+        self.buckets.take(key).is_some()
     }
 
     fn buckets(&self) -> &Buckets {
@@ -245,7 +246,7 @@ impl<T: CuckooTable> Sequential for SingleThreaded<T> {
     }
 
     fn remove(&mut self, key: Key) -> bool {
-        self.0.remove(key).is_some()
+        self.0.remove(key)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -80,9 +80,9 @@ impl Subgraphs {
         joined.next = above.next;
     }
 
-    /// Works out a vertex's subgraph again after one of its edges was removed, and returns the
-    /// number of vertices visited. `edge` returns the other end of a vertex's outgoing edge.
-    pub(super) fn renew(&mut self, vertex: usize, edge: impl Fn(usize) -> Option<usize>) -> usize {
+    /// Works out a vertex's subgraph again after one of its edges was removed. `edge` returns
+    /// the other end of a vertex's outgoing edge.
+    pub(super) fn renew(&mut self, vertex: usize, edge: impl Fn(usize) -> Option<usize>) {
         let mut members = std::mem::take(&mut self.members);
         members.clear();
         let mut at = vertex as u32;
@@ -101,9 +101,7 @@ impl Subgraphs {
                 self.join(member as usize, other);
             }
         }
-        let renewed = members.len();
         self.members = members;
-        renewed
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -49,7 +49,6 @@ use subject::layout::{Geometry, geometry};
 use subject::spin::Guard;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use crate::theory::{Claim, SIGMAS, Trial};
 use block::{Block, Query};
 use instructions::{Instructions, Processor, with_instructions};
 use mini_filter::{BUCKETS, SLOTS};
@@ -246,24 +245,6 @@ impl Subject for VectorQuotient {
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.blocks)
     }
-}
-
-/// Claims how full it gets, and its false positive rate then.
-pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
-    let buckets = trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
-    let filter = VectorQuotient::with_buckets(buckets)?;
-    let inserted = (0..).take_while(|&index| filter.insert(&trial.key(index)));
-    let (inserted, slots) = (inserted.count() as u64, filter.slots(buckets) as f64);
-    let load = inserted as f64 / slots;
-    let what = "load factor at the first refusal";
-    let full = Claim::exact(what, "0.93 to 0.95, Pandey et al. 2021", 0.93, load);
-    // It varies between tables by the order of one over the root of their slots.
-    let full = full.allowing(0.93..=0.96 + SIGMAS / slots.sqrt());
-    let formula = "2 (s / b) 2^−r α, Pandey et al. 2021";
-    let rate = 2.0 * load * SLOTS as f64 / BUCKETS as f64 / 256.0;
-    let at = "at the first refusal";
-    let rate = trial.false_positive_rate(&filter, inserted, at, formula, (rate, 0.0));
-    Ok(vec![full, rate])
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use rand::{RngExt, SeedableRng};
 
 use super::caches::Cache;
 use super::regions::Regions;
-use crate::model::{MAX_CORES, Model};
+use crate::model::Model;
+
+/// The holders of a line are bits of a number.
+const MAX_CORES: usize = 128;
 
 /// A moment or a duration, in picoseconds.
 pub(crate) type Time = u64;

@@ -10,7 +10,7 @@ use simulator::{Body, Core, Model, Options, Pause, Report, park, pause, wake};
 use crate::{Words, million_per_second, options, repeat};
 
 fn model() -> Model {
-    Model::named_or_read("ice-lake-8375c").unwrap()
+    Model::named("ice-lake-8375c").unwrap()
 }
 
 /// All cores add to one word.

@@ -35,7 +35,7 @@ struct Machine {
 }
 
 fn predicted(machine: &Machine, counter: Counter, threads: usize) -> f64 {
-    let mut model = Model::named_or_read("ice-lake-8375c").unwrap();
+    let mut model = Model::named("ice-lake-8375c").unwrap();
     let [exchange, loop_] = machine.alone;
     (model.hand_over.group, model.hand_over.socket) = (machine.hand_over, machine.hand_over);
     (model.exchange, model.mispredicted) = (exchange, machine.mispredicted);

@@ -6,48 +6,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, Subcommand, value_parser};
+use clap::{Args, value_parser};
 use figures::plot::{Form, Panel, Scale, Series};
 use figures::stats::Summary;
 use histories::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, Normal};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use super::{samples, theory, values};
-use crate::ending::Ending;
+use super::{samples, values};
 use crate::machine::{self, Cores};
 use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
 use crate::row::Sample;
 use crate::sheet::Sheet;
-use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
+use crate::study::{Extras, Quantity, Study, Subjects, Task, all_places, dedup};
 use crate::subjects::{Registry, SubjectInfo, WithLayout, original};
 use crate::wording::{counted, grouped, large, unnumbered};
 
-/// The measurements of space.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Memory(Options<Memory>),
-    Theory(theory::Theory),
-}
-
-impl Command {
-    /// Measures, and writes the results.
-    pub fn run(&self, registry: &Registry) -> Result<Ending> {
-        match self {
-            Self::Memory(options) => STUDY.run(options, registry),
-            Self::Theory(theory) => theory.run(),
-        }
-    }
-}
-
 const DECLARED: Quantity = Quantity::new("bits per key", None, None);
 const FALSE: Quantity = Quantity::new("false positive rate", None, None);
-const ABSENT: Quantity = Quantity::new("absent keys", None, None);
 /// Lookups of one thread, half of them of present keys, in random order.
 const LOOKUPS: Quantity = Quantity::new("lookups, million/s", None, None);
 /// Load factor: keys that were in, over slots.
@@ -111,7 +90,7 @@ pub static STUDY: Study<Memory> = Study {
         format!(
             "Keys were inserted by {}, into a table made for keys / load factor slots: the highest load factor of {LOADS:?} that is at \
              least {MARGIN} below that of the first refusal. Bits per key are those that a subject declares. False positives: of {} \
-             absent keys in each round, in the figure of all rounds together with 95 % confidence. Lookups: of one pinned \
+             absent keys in each round. Lookups: of one pinned \
              thread, half present.",
             counted(THREADS, "thread"),
             grouped(memory.absent),
@@ -179,7 +158,7 @@ impl Memory {
         let keys = *keys.with_context(|| format!("unknown part {:?}", task.part))?;
         let registry = with_layouts(registry);
         let subject = registry.get(original(&task.subjects[0]))?;
-        let trial = Trial::new(self.absent, task.seed);
+        let trial = Trial::new(task.seed);
         let refusal = first_refusal(subject, buckets(keys, LOADS[0]), trial)?;
         let fits = |load: &f64| refusal.is_none_or(|refusal| load + MARGIN <= refusal);
         let load = LOADS.into_iter().find(fits);
@@ -201,11 +180,28 @@ impl Memory {
         let mut values = vec![
             (DECLARED, bits),
             (FALSE, wrong as f64 / self.absent as f64),
-            (ABSENT, self.absent as f64),
             (LOOKUPS, speed.context("a thread panicked")?),
         ];
         values.extend(refusal.map(|load| (FIRST_REFUSAL, load)));
         Ok(samples(task, (&task.part, load), values))
+    }
+}
+
+/// The keys of a measurement: consecutive numbers from one of the seed.
+#[derive(Clone, Copy)]
+struct Trial {
+    seed: u64,
+    first: u64,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Self {
+        let first = SmallRng::seed_from_u64(seed).random();
+        Self { seed, first }
+    }
+
+    fn key(self, index: u64) -> u64 {
+        self.first.wrapping_add(index)
     }
 }
 
@@ -332,29 +328,9 @@ fn series(samples: &[Sample], case: &str, value: fn(&[&Sample]) -> Option<Summar
     all
 }
 
-/// Returns the false positive rate of all rounds together; `None` if no answer was wrong.
+/// Returns the false positive rate; `None` if no answer was wrong in some round.
 fn rate(samples: &[&Sample]) -> Option<Summary> {
-    let (rates, absent) = (values(samples, &FALSE), values(samples, &ABSENT));
-    let wrong = rates
-        .iter()
-        .zip(&absent)
-        .map(|(rate, absent)| rate * absent);
-    let wrong = wrong.sum::<f64>().round();
-    (wrong > 0.0).then(|| share(wrong, absent.iter().sum()))
-}
-
-/// Returns what share `hits` are of `trials`, with its 95 % confidence interval (Wilson 1927).
-fn share(hits: f64, trials: f64) -> Summary {
-    let z = Normal::standard().inverse_cdf(0.975);
-    let rate = hits / trials;
-    let whole = 1.0 + z * z / trials;
-    let middle = (rate + z * z / (2.0 * trials)) / whole;
-    let half = z / whole * (rate * (1.0 - rate) / trials + (z / (2.0 * trials)).powi(2)).sqrt();
-    Summary {
-        low: (middle - half).max(0.0),
-        high: (middle + half).min(1.0),
-        ..Summary::exact(rate)
-    }
+    Summary::new(values(samples, &FALSE)).filter(|rate| rate.low > 0.0)
 }
 
 /// Returns the least memory possible for a false positive rate, and that of a Bloom filter.
@@ -384,15 +360,6 @@ mod tests {
 
     use super::*;
     use crate::study::measured;
-
-    #[test]
-    fn interval_of_share_is_wilsons() {
-        for (hits, expected) in [(10.0, [552.0, 1000.0, 1744.0]), (0.0, [0.0, 0.0, 370.0])] {
-            let share = share(hits, 100.0);
-            let found = [share.low, share.median, share.high].map(|end| (end * 1e4).round());
-            assert_eq!(found, expected);
-        }
-    }
 
     #[test]
     fn layouts_fill_and_err_as_predicted() {
