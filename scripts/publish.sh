@@ -63,7 +63,7 @@ if [ "${1:-}" = --placements ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- pair
-[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth 'processes --rounds 6' 'memory --rounds 6' \
+[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth processes 'memory --rounds 6' \
     'sweep relatives' 'sweep full-large' 'sweep ablations' 'kcas --rounds 6' 'sweep latency' 'sweep oversubscribed' \
     'sweep stalls' 'sweep speed-cached speed-updates speed-large speed-large-updates'
 

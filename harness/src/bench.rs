@@ -12,6 +12,7 @@ use subject::SLOTS_PER_BUCKET;
 use crate::answers::Answers;
 use crate::experiment::Experiment;
 use crate::keys::{KeySource, copied};
+use crate::latency::percent;
 use crate::machine::Cores;
 use crate::operations::{Phase, Tally};
 use crate::phases::{self, Table, draw_lookups};
@@ -31,7 +32,7 @@ pub struct Sweep<'a> {
     pub registry: &'a Registry,
     pub plan: &'a Plan,
     pub cores: &'a Cores,
-    /// Keys of the tables.
+    /// Keys of the fullest tables.
     pub keys: &'a KeySource,
     /// Counted from 1.
     pub round: usize,
@@ -49,6 +50,9 @@ pub struct Outcome {
 pub(crate) struct Bench<'a> {
     pub(crate) sweep: Sweep<'a>,
     pub(crate) workload: &'a Workload,
+    /// How many keys fill a table to the load factor of the fullest.
+    full: usize,
+    /// The keys of this workload's tables.
     pub(crate) keys: KeySource,
     /// The keys that all threads look up, drawn once for all subjects, and copies of them; there may be none.
     drawn: Arc<[usize]>,
@@ -57,8 +61,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Tables that are only looked up, by subject, number and buckets: all workloads and numbers of threads use them.
-pub(crate) type KeptTables = HashMap<(String, usize, usize), Arc<Table>>;
+/// Tables that are only looked up, by subject, number, buckets and keys: all workloads and numbers of threads use them.
+pub(crate) type KeptTables = HashMap<(String, usize, usize, usize), Arc<Table>>;
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(
@@ -68,11 +72,13 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let (experiment, workload) = (sweep.experiment, &part.workload);
-        let keys = sweep.keys.clone();
+        let full = sweep.keys.residents();
+        let keys = (sweep.keys).with_residents(experiment.residents(workload, full));
         let drawn = draw_lookups(workload, &keys, experiment.seed);
         Self {
             sweep,
             workload,
+            full,
             looked_up: copied(keys.keys(), &drawn),
             keys,
             drawn,
@@ -95,7 +101,8 @@ impl<'a> Bench<'a> {
     }
 
     pub(crate) fn buckets(&self) -> usize {
-        let slots = self.keys.residents() as f64 / self.workload.load();
+        let load = self.sweep.experiment.full_load(self.workload);
+        let slots = self.full as f64 / load;
         (slots / SLOTS_PER_BUCKET as f64).ceil() as usize
     }
 
@@ -126,7 +133,7 @@ impl<'a> Bench<'a> {
         if !self.workload.only_looks_up() || self.sweep.experiment.freezes() {
             return Ok(Arc::new(self.table(info, random)?));
         }
-        let place = (name.into(), number, self.buckets());
+        let place = (name.into(), number, self.buckets(), self.keys.residents());
         let mut tables = self.tables.lock().expect("no thread panics");
         if let Some(table) = tables.get(&place) {
             return Ok(Arc::clone(table));
@@ -201,6 +208,7 @@ impl<'a> Bench<'a> {
             workload: workload.label(),
             threads: point.threads,
             frozen: point.frozen,
+            offered: point.offered,
             round: self.sweep.round,
             oversubscribed: point.threads > self.sweep.cores.count(),
             load_factor: workload.load(),
@@ -217,10 +225,13 @@ impl<'a> Bench<'a> {
     pub(crate) fn describe(&self, name: &str, point: &Point) -> String {
         let frozen = point.frozen.filter(|frozen| *frozen > 0);
         let frozen = frozen.map_or(String::new(), |frozen| format!(", {frozen} frozen"));
+        let offered = point.offered.map_or(String::new(), |offered| {
+            format!(", {} % of its throughput due", percent(offered))
+        });
         let (label, load) = (self.workload.label(), self.workload.load());
         let (threads, round) = (counted(point.threads, "thread"), self.sweep.round);
         format!(
-            "subject {name:?} failed under {label} at load factor {load} ({threads}{frozen}, round {round})"
+            "subject {name:?} failed under {label} at load factor {load} ({threads}{frozen}{offered}, round {round})"
         )
     }
 }

@@ -9,19 +9,22 @@
 //! `seconds`, and their operations until then count, whether they can be stopped then or are blocked. No frozen
 //! thread is released before.
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::hint;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use filter::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::bench::{Bench, Outcome};
 use crate::crew::{Arrival, Member, RunResult, ThreadGroup};
-use crate::operations::{Tally, Timer, Watch};
+use crate::latency::Arrivals;
+use crate::operations::{Pace, Tally, Timer, Watch};
 use crate::phases::Table;
 use crate::plan::Point;
 use crate::row::Row;
@@ -33,16 +36,40 @@ const WARM_UP: f64 = 0.1;
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
+/// The throughput in the closed loop, in million operations per second, by subject and threads.
+pub(crate) type Saturation = HashMap<(String, usize), f64>;
+
+/// A point, and how many million operations are due each second in an open loop.
+type Measurement<'a> = (&'a Point, Option<f64>);
+
 impl Bench<'_> {
     /// Measures these subjects one right after another. Some rows are missing if it was stopped.
-    pub(crate) fn measure_one_by_one(&self, names: &[String], point: &Point) -> Result<Outcome> {
+    pub(crate) fn measure_one_by_one(
+        &self,
+        names: &[String],
+        point: &Point,
+        saturation: &mut Saturation,
+    ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         for name in names {
-            match self.measure(name, point) {
-                Ok(Some(row)) => outcome.rows.push(row),
+            let place = (name.clone(), point.threads);
+            let closed = saturation.get(&place).context("its closed loop failed");
+            let due = point.offered.map(|offered| Ok(offered * closed?));
+            let measured = due
+                .transpose()
+                .and_then(|due| self.measure(name, (point, due)));
+            let row = match measured {
+                Ok(Some(row)) => row,
                 Ok(None) => break,
-                Err(error) => self.record_failure(name, point, error, &mut outcome.failures)?,
+                Err(error) => {
+                    self.record_failure(name, point, error, &mut outcome.failures)?;
+                    continue;
+                }
+            };
+            if point.offered.is_none() {
+                saturation.insert(place, row.mops);
             }
+            outcome.rows.push(row);
         }
         let rows = &mut outcome.rows;
         let first = rows.iter().find(|row| row.subject == row.first);
@@ -55,17 +82,18 @@ impl Bench<'_> {
     }
 
     /// Measures, and returns the row; `None` if it was stopped meanwhile.
-    fn measure(&self, name: &str, point: &Point) -> Result<Option<Row>> {
+    fn measure(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
+        let (_, due) = measurement;
         let is_whole = !self.workload.is_time_bounded();
         if is_whole {
             // Workloads of a fixed time warm up by themselves.
-            self.measure_once(name, point)?;
+            self.measure_once(name, measurement)?;
         }
-        let Some(mut row) = self.measure_once(name, point)? else {
+        let Some(mut row) = self.measure_once(name, measurement)? else {
             return Ok(None);
         };
         while is_whole && row.seconds < self.sweep.experiment.seconds {
-            let Some(again) = self.measure_once(name, point)? else {
+            let Some(again) = self.measure_once(name, measurement)? else {
                 return Ok(None);
             };
             row.pinned &= again.pinned;
@@ -74,14 +102,16 @@ impl Bench<'_> {
             row.seconds += again.seconds;
         }
         row.mops = row.operations as f64 / row.seconds / 1e6;
+        row.offered_mops = due;
         Ok(Some(row))
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
-    fn measure_once(&self, name: &str, point: &Point) -> Result<Option<Row>> {
+    fn measure_once(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
+        let (point, _) = measurement;
         let info = self.sweep.registry.get(name)?;
         let table = &*self.kept_table((name, 0), &mut self.random(0))?;
-        let done = self.run_threads(table, point)?;
+        let done = self.run_threads(table, measurement)?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         if is_stopped() {
             return Ok(None);
@@ -110,12 +140,12 @@ impl Bench<'_> {
     }
 
     /// Runs the workload on all threads. Returns their operations.
-    fn run_threads(&self, table: &Table, point: &Point) -> Result<RunResult> {
-        let (threads, frozen) = (point.threads, point.frozen);
+    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<RunResult> {
+        let (threads, frozen) = (measurement.0.threads, measurement.0.frozen);
         let observed = frozen.map(|_| Observed::new(threads));
         let observed = observed.as_ref();
         let crew = ThreadGroup::new(self.sweep.cores, threads);
-        let work = |member: Member| self.run_thread(member, table, point, observed);
+        let work = |member: Member| self.run_thread(member, table, measurement, observed);
         let (done, seen) = crew.run(&work, |scope, arrival| {
             let seen = observed.map(|observed| {
                 let frozen = frozen.unwrap_or_default();
@@ -168,10 +198,10 @@ impl Bench<'_> {
         &self,
         member: Member,
         table: &Table,
-        point: &Point,
+        measurement: Measurement,
         observed: Option<&Observed>,
     ) -> RunResult {
-        let thread = member.thread;
+        let (thread, (point, _)) = (member.thread, measurement);
         let (mut phase, refused) = self.prepare((thread, point.threads), table, &self.keys);
 
         let mut watch = Watch::new(self.stop);
@@ -186,11 +216,14 @@ impl Bench<'_> {
             untimed.add_untimed(&perform(&watch, None));
         }
 
-        let mut timer = self.sweep.experiment.latency.then(Timer::default);
+        let mut timer = self.timer(thread, measurement);
         let opened = member.arrival.wait();
         watch.deadline = is_time_bounded.then(|| opened + seconds);
         if let Some(observed) = observed {
             watch = observed.watch(thread);
+        }
+        if let Some(timer) = &mut timer {
+            timer.opened = opened;
         }
         let start = Instant::now();
         let mut tally = perform(&watch, timer.as_mut());
@@ -205,5 +238,21 @@ impl Bench<'_> {
             pinned: member.pinned,
             latencies: timer.into_iter().map(|timer| timer.latencies).collect(),
         }
+    }
+
+    /// Returns the timer for single operations of a thread, if latencies are requested.
+    fn timer(&self, thread: usize, (point, due): Measurement) -> Option<Timer> {
+        self.sweep.experiment.latency.as_ref()?;
+        let Some(due) = due else {
+            return Some(Timer::new(Pace::Closed));
+        };
+        let per_second = due * 1e6 / point.threads as f64;
+        let arrivals = Arrivals::new(per_second, &mut self.random(thread));
+        let wait: fn() = if point.threads > self.sweep.cores.count() {
+            thread::yield_now
+        } else {
+            hint::spin_loop
+        };
+        Some(Timer::new(Pace::Open(arrivals, wait)))
     }
 }

@@ -1,4 +1,26 @@
 //! An experiment: a TOML file that describes a sweep.
+//!
+//! ```
+//! # use harness::experiment::Experiment;
+//! # use harness::subjects::registry::Registry;
+//! let experiment = Experiment::parse(r#"
+//!     name     = "demo"
+//!     title    = "Lookups of resident keys"
+//!     subjects = ["lock-free", "roofline"]
+//!     threads  = "auto"
+//!     rounds   = 7
+//!     seconds  = 0.2
+//!     keys     = 60_000
+//!     seed     = 1
+//!
+//!     [[workload]]
+//!     kind = "lookup-hit"
+//!     load = 0.92
+//! "#)?;
+//! assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
+//! experiment.check_subjects(&Registry::standard())?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 use std::fmt::{self, Debug};
 use std::fs;
@@ -6,10 +28,11 @@ use std::path::Path;
 use std::result;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use toml::Value;
 
+use crate::latency::Latency;
 use crate::machine;
 use crate::subjects::{Registry, original};
 use crate::workload::Workload;
@@ -33,16 +56,20 @@ pub struct Experiment {
     /// are measured. With any value other than 0, every measurement has a table of its own, and
     /// throughput is counted from outside, as the measured threads may be blocked.
     pub frozen: Vec<usize>,
-    /// Whether operations are timed one by one. All workloads must then be time-bounded.
-    pub latency: bool,
+    /// If set, operations are timed one by one: in the closed loop, and at the rates given here. All
+    /// workloads must then be time-bounded.
+    pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. Medians and their intervals are over rounds.
     pub rounds: usize,
     /// Duration of one time-bounded measurement in seconds, above 0 and at most 600. Workloads that
     /// fill or empty a table are repeated until they add up to this.
     pub seconds: f64,
     /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
-    /// size.
-    pub keys: usize,
+    /// size. By default 60,000.
+    pub keys: Option<usize>,
+    /// Slots of each table, in place of `keys`, for tables of the same size at all load factors. With `keys`,
+    /// a table is the larger, the less it is filled.
+    pub slots: Option<usize>,
     pub seed: u64,
     /// The workloads, one panel of the figure each.
     #[serde(rename = "workload")]
@@ -59,10 +86,11 @@ impl Default for Experiment {
             against: Vec::new(),
             threads: Threads::Auto,
             frozen: vec![0],
-            latency: false,
+            latency: None,
             rounds: 9,
             seconds: 0.1,
-            keys: 60_000,
+            keys: None,
+            slots: None,
             seed: 1,
             workloads: Vec::new(),
         }
@@ -71,6 +99,7 @@ impl Default for Experiment {
 
 /// A measurement of fewer keys shows little except its own overhead.
 pub const MIN_KEYS: usize = 1_000;
+const DEFAULT_KEYS: usize = 60_000;
 pub const MAX_THREADS: usize = 1_024;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
@@ -121,8 +150,36 @@ impl Experiment {
         all
     }
 
+    /// Returns the rates at which operations are due, as shares of each subject's throughput in the
+    /// closed loop; `None` is that loop itself, which comes first.
+    pub fn offered(&self) -> impl Iterator<Item = Option<f64>> {
+        let shares = self.latency.iter().flat_map(|latency| &latency.offered);
+        [None].into_iter().chain(shares.copied().map(Some))
+    }
+
     pub fn freezes(&self) -> bool {
         self.frozen.iter().any(|&frozen| frozen > 0)
+    }
+
+    /// Returns the number of keys that fill a table to the highest load factor.
+    pub fn most_keys(&self) -> usize {
+        let loads = self.workloads.iter().map(Workload::load);
+        match self.slots {
+            Some(slots) => (slots as f64 * loads.fold(0.0, f64::max)) as usize,
+            None => self.keys.unwrap_or(DEFAULT_KEYS),
+        }
+    }
+
+    /// Returns the load factor to which all keys fill the tables of a workload: its own, or the highest of
+    /// all where tables have the same slots.
+    pub fn full_load(&self, workload: &Workload) -> f64 {
+        let loads = self.workloads.iter().filter(|_| self.slots.is_some());
+        loads.map(Workload::load).fold(workload.load(), f64::max)
+    }
+
+    /// Returns how many of these keys a workload fills its tables with.
+    pub fn residents(&self, workload: &Workload, keys: usize) -> usize {
+        (keys as f64 * (workload.load() / self.full_load(workload))).round() as usize
     }
 
     /// Checks that this build can freeze threads, if any are to be frozen.
@@ -137,7 +194,11 @@ impl Experiment {
     }
 
     pub fn check_memory(&self) -> Result<()> {
-        let (keys, loads) = (self.keys as f64, self.workloads.iter().map(Workload::load));
+        let keys = self.most_keys() as f64;
+        let loads = self
+            .workloads
+            .iter()
+            .map(|workload| self.full_load(workload));
         let slots = keys / loads.fold(1.0, f64::min);
         let bytes = keys * BYTES_PER_KEY + slots * BYTES_PER_SLOT;
         machine::check_memory("fields `keys` and `load`", bytes)
@@ -163,13 +224,19 @@ impl Experiment {
         let all = [&self.subjects[..], &self.against].concat();
         check_list("against", &all, "", |_| true)?;
         ensure!(
+            self.slots.is_none() || self.keys.is_none(),
+            "field `slots`: it determines the number of keys; leave out `keys`"
+        );
+        ensure!(
             !self.workloads.is_empty(),
             "field `workload`: add at least one [[workload]] table"
         );
+        let residents =
+            (self.workloads.iter()).map(|workload| self.residents(workload, self.most_keys()));
+        let keys = residents.min().unwrap_or_default();
         ensure!(
-            self.keys >= MIN_KEYS,
-            "field `keys`: {} are too few; {MIN_KEYS} or more are needed",
-            self.keys
+            keys >= MIN_KEYS,
+            "field `keys`: {keys} are too few; {MIN_KEYS} or more are needed"
         );
         let between = format!("not at most {MAX_THREADS}");
         check_list("frozen", &self.frozen, &between, |&frozen| {
@@ -189,16 +256,24 @@ impl Experiment {
                 .validate()
                 .with_context(|| format!("[[workload]] {label}"))?;
             ensure!(
-                workload.is_time_bounded() || !self.freezes() && !self.latency,
+                workload.is_time_bounded() || !self.freezes() && self.latency.is_none(),
                 "fields `frozen` and `latency`: {label} ends when every key is done, so it is measured as a whole, and may \
                  never end if a frozen thread holds a lock; use lookups or a mix"
             );
         }
+        let Some(latency) = &self.latency else {
+            return Ok(());
+        };
         ensure!(
-            !(self.latency && self.freezes()),
+            !self.freezes(),
             "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
         );
-        Ok(())
+        let shares = "not from 0.001 to 10: it is a share of the closed loop's throughput, which is always measured";
+        let mut offered = latency.offered.iter();
+        match offered.find(|share| !(0.001..=10.0).contains(*share)) {
+            Some(wrong) => bail!("field `latency.offered`: {wrong} is {shares}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -326,7 +401,7 @@ pub(crate) mod testing {
             threads: Threads::List(vec![Count::Exactly(1), Count::Exactly(2)]),
             rounds: 2,
             seconds: 1e-3,
-            keys: 1_000,
+            keys: Some(1_000),
             workloads: workloads.iter().map(|text| parse(text).unwrap()).collect(),
             ..Experiment::default()
         }
@@ -347,7 +422,7 @@ mod tests {
             (&*experiment.name, &*experiment.title),
             ("my-own", "my-own")
         );
-        assert_eq!((experiment.rounds, experiment.keys), (9, 60_000));
+        assert_eq!((experiment.rounds, experiment.most_keys()), (9, 60_000));
         assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
     }
 
@@ -381,13 +456,14 @@ mod tests {
             threads = 'all' | `threads`
             frozen = [1025] | `frozen`: 1025
             frozen = [1] | `frozen` and `latency`: insert ends when
-            latency = true | `frozen` and `latency`: insert ends when
+            latency = {} | `frozen` and `latency`: insert ends when
+            latency = { offered_mops = [2] } | unknown field `offered_mops`
             speed = 7 | unknown field `speed`
             rounds = 0 | `rounds`: 0 is not between 1 and 1000
             seconds = 0.0 | `seconds`
             seconds = nan | `seconds`
             keys = 999 | `keys`: 999 are too few; 1000 or more
-            slots = 3000 | unknown field `slots`
+            slots = 3000 | leave out `keys`
             workload = [{ kind = 'upsert' }] | `upsert`
             workload = [{ kind = 'insert', load = 1.5 }] | [[workload]] insert: field `load`"
             .lines()
@@ -396,8 +472,14 @@ mod tests {
             let (fields, expected) = line.trim().split_once(" | ").unwrap();
             finds(fields, expected);
         }
-        let both = "latency = true\nfrozen = [1]\nworkload = [{ kind = 'lookup-hit', load = 0.9 }]";
-        finds(both, "`latency`: operations that wait");
+        let lookups = "workload = [{ kind = 'lookup-hit', load = 0.9 }]";
+        for latency in [
+            "{}\nfrozen = [1]",
+            "{ offered = [0] }",
+            "{ offered = [nan] }",
+        ] {
+            finds(&format!("latency = {latency}\n{lookups}"), "`latency");
+        }
     }
 
     #[test]

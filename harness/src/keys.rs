@@ -53,6 +53,14 @@ impl KeySource {
         }
     }
 
+    /// Returns the same keys, of which fewer fill a table.
+    pub fn with_residents(&self, residents: usize) -> Self {
+        Self {
+            residents: residents.min(self.residents),
+            ..self.clone()
+        }
+    }
+
     /// Returns the number of keys that fill a table to its load factor.
     pub fn residents(&self) -> usize {
         self.residents

@@ -15,6 +15,7 @@ use subject::calls::Calls;
 
 mod timed;
 
+pub(crate) use timed::Pace;
 pub use timed::Timer;
 
 /// Operations between two checks of the clock and the request to stop.

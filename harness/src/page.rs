@@ -81,14 +81,20 @@ pub struct PageEntry {
     pub title: String,
     pub sheet: Sheet,
     pub sidecar: Option<Sidecar>,
+    /// A warning about missing rows.
+    missing: Option<String>,
 }
 
 pub fn read(csv: &Path) -> Result<PageEntry> {
     let files = Outputs::beside(csv);
     let sidecar = files.described()?;
-    let sheet = match row::read(csv)? {
-        Rows::Sweep(rows) if !rows.is_empty() => Ok(sweep_sheet::sheet(&rows, sidecar.as_ref())),
-        Rows::Study(samples) if !samples.is_empty() => studies::sheet(&samples, sidecar.as_ref()),
+    let (count, sheet) = match row::read(csv)? {
+        Rows::Sweep(rows) if !rows.is_empty() => {
+            (rows.len(), Ok(sweep_sheet::sheet(&rows, sidecar.as_ref())))
+        }
+        Rows::Study(samples) if !samples.is_empty() => {
+            (samples.len(), studies::sheet(&samples, sidecar.as_ref()))
+        }
         _ => bail!("{} has no rows", csv.display()),
     };
     let name = csv.file_stem().unwrap_or_default().display();
@@ -96,6 +102,7 @@ pub fn read(csv: &Path) -> Result<PageEntry> {
     Ok(PageEntry {
         title: title.unwrap_or(name.to_string()),
         sheet: sheet.with_context(|| format!("in {}", csv.display()))?,
+        missing: sidecar.as_ref().and_then(|sidecar| sidecar.missing(count)),
         sidecar,
     })
 }
@@ -104,10 +111,8 @@ fn section(name: &str, result: &PageEntry) -> Markup {
     let draw = || result.sheet.figure.as_ref()?.svg().ok();
     html! {
         h2 id=(name) { (name) ": " (result.title) }
-        @if let Some(sidecar) = &result.sidecar {
-            p { (sidecar.run.question) }
-            @if sidecar.run.ended.is_none() { p.bad { "The run ended early: rows are missing." } }
-        }
+        @if let Some(sidecar) = &result.sidecar { p { (sidecar.run.question) } }
+        @if let Some(missing) = &result.missing { p.bad { (missing) } }
         figure { (PreEscaped(draw().unwrap_or_default())) }
         details { summary { "Table" } (tables(&result.sheet)) }
         p.note {
@@ -138,7 +143,8 @@ const BEGIN: &str = "<!-- table: ";
 const END: &str = "<!-- end of table -->";
 
 /// Writes the tables of a Markdown page, each between two marks. The first names a CSV file, relative to the page.
-pub fn update_tables(page: &Path) -> Result<()> {
+/// With `only_checks`, fails if a table differs.
+pub fn update_tables(page: &Path, only_checks: bool) -> Result<()> {
     let name = page.display();
     let old = fs::read_to_string(page).with_context(|| format!("cannot read {name}"))?;
     let mut new = String::new();
@@ -157,6 +163,10 @@ pub fn update_tables(page: &Path) -> Result<()> {
         new += &format!("\n{}\n\n{END}\n", result.sheet.markdown());
     }
     if old != new {
+        ensure!(
+            !only_checks,
+            "{name} differs from the results; `harness tables {name}` updates it"
+        );
         files::write(page, &new)?;
     }
     Ok(())

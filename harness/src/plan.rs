@@ -36,6 +36,9 @@ pub struct Point {
     pub threads: usize,
     /// Threads that are frozen during the measurement, if the experiment has those.
     pub frozen: Option<usize>,
+    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that loop,
+    /// where each thread starts one as soon as it has done the last.
+    pub offered: Option<f64>,
     /// Whether subjects take turns: each thread has a core, none is frozen, and no operation is timed by itself.
     pub in_turns: bool,
 }
@@ -61,15 +64,17 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                workload.check_keys(experiment.keys, threads)?;
+                let keys = experiment.residents(workload, experiment.most_keys());
+                workload.check_keys(keys, threads)?;
             }
             let has_cores = threads <= cores.count();
             for &frozen in &experiment.frozen {
-                points.push(Point {
+                points.extend(experiment.offered().map(|offered| Point {
                     threads,
                     frozen: freezes.then_some(frozen),
-                    in_turns: has_cores && !freezes && !experiment.latency,
-                });
+                    offered,
+                    in_turns: has_cores && !freezes && experiment.latency.is_none(),
+                }));
             }
         }
         let (mut measured, mut skipped) = (Vec::new(), Vec::new());

@@ -60,6 +60,7 @@ impl<R: Serialize> Recording<R> {
             say!("Nothing was measured.");
             return measured.map(|()| self.rows);
         }
+        self.sidecar.run.rows.get_or_insert(self.rows.len());
         if measured.is_ok() && ending == Ending::Complete {
             self.sidecar.run.ended = Some(machine::now());
         }

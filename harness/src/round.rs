@@ -1,6 +1,7 @@
 //! Makes all measurements of a round. Subjects take turns (`contest.rs`) if each thread has a core; otherwise they are
 //! measured one by one until a deadline (`deadline.rs`). All answers are checked (`answers.rs`), those of the warm-up, too.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,13 +28,15 @@ pub fn run(
     let tables = Arc::default();
     for part in &parts {
         let bench = Bench::new(*sweep, part, Arc::clone(&tables), stop);
+        // Closed loops of the same threads come before the others.
+        let mut saturation = HashMap::new();
         for (turn, point) in part.points.iter().enumerate() {
             let distance = hand_over(sweep.cores);
             let mut outcome = if point.in_turns {
                 bench.take_turns(&part.subjects, point)?
             } else {
                 let subjects = shuffled(&part.subjects, experiment.seed, round, turn);
-                bench.measure_one_by_one(&subjects, point)?
+                bench.measure_one_by_one(&subjects, point, &mut saturation)?
             };
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -55,7 +58,7 @@ pub fn rows(
     cores: &Cores,
 ) -> Result<Vec<Row>> {
     let plan = &Plan::new(experiment, names, registry, cores)?;
-    let keys = &KeySource::generated(experiment.keys, experiment.seed);
+    let keys = &KeySource::generated(experiment.most_keys(), experiment.seed);
     let mut all = Vec::new();
     for round in 1..=experiment.rounds {
         let sweep = Sweep {

@@ -30,6 +30,9 @@ pub struct Row {
     pub threads: usize,
     /// Threads that were frozen in the middle of an insert or remove, if the experiment has those.
     pub frozen: Option<usize>,
+    /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of the same round;
+    /// empty in that loop.
+    pub offered: Option<f64>,
     /// Round, from 1: a process.
     pub round: usize,
     /// Whether there were more threads than cores.
@@ -68,7 +71,10 @@ pub struct Row {
     /// Time in ns until the second core has a line that the first one has written, just before the measurement; empty if
     /// it is not known.
     pub hand_over_ns: Option<f64>,
-    /// Latency in ns that half of the operations stayed within, if they were timed one by one.
+    /// Rate at which operations were due, in million per second.
+    pub offered_mops: Option<f64>,
+    /// Latency in ns that half of the operations stayed within, if they were timed one by one: from the moment an
+    /// operation was due, or else from its start, to its end.
     pub p50_ns: Option<u64>,
     /// Latency that 99 of 100 stayed within.
     pub p99_ns: Option<u64>,
@@ -107,6 +113,15 @@ pub enum Rows {
 }
 
 impl Row {
+    /// Below this share of the rate at which operations were due, a subject has not kept up.
+    pub const KEEPS_UP: f64 = 0.95;
+
+    /// Returns whether operations queued up for as long as the measurement lasted.
+    pub fn is_overloaded(&self) -> bool {
+        self.offered_mops
+            .is_some_and(|due| self.mops < Self::KEEPS_UP * due)
+    }
+
     /// Returns whether no operation was done, though no thread was frozen: such a row is no measure of speed.
     pub fn stood_still(&self) -> bool {
         self.mops == 0.0 && self.frozen.is_none()

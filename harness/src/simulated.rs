@@ -90,7 +90,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     );
     experiment.check_subjects(registry)?;
     ensure!(
-        !experiment.freezes() && !experiment.latency,
+        !experiment.freezes() && experiment.latency.is_none(),
         "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
          simulated; leave these fields out"
     );
@@ -196,7 +196,7 @@ impl Share<'_> {
             registry,
             plan: &prepared.plan,
             cores: &Cores::detect(),
-            keys: &KeySource::generated(experiment.keys, experiment.seed),
+            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             round: 1,
         };
         let (mut rows, counts) = (Vec::new(), cores(model, options));
@@ -233,7 +233,7 @@ fn run(
 ) -> Result<()> {
     let experiment = &prepared.experiment;
     let name = format!("simulated-{}", experiment.name);
-    let sidecar = prepared.describe(registry)?;
+    let mut sidecar = prepared.describe(registry)?;
     let shares = prepared.shares();
     let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
     let steps: usize = shares.iter().map(rows_of).sum();
@@ -261,6 +261,7 @@ fn run(
     let rows = shares.par_iter().enumerate().map(simulate);
     let rows = rows.collect::<Result<Vec<_>>>()?.concat();
     drop(bar);
+    sidecar.run.rows = Some(steps);
     let mut recording = Recording::new(&options.out, &name, sidecar, steps);
     rows.into_iter().try_for_each(|row| recording.add(row))?;
     recording.end(Ok(()), Ending::from_flag(stop), |rows, sidecar| {
@@ -366,6 +367,7 @@ impl<'a> Simulated<'a> {
         let point = &Point {
             threads,
             frozen: None,
+            offered: None,
             in_turns: false,
         };
         let checked = bench.check(info, (&shared.table, &bench.keys), tally, threads);
@@ -458,7 +460,7 @@ mod tests {
         let cores = Cores::detect();
         let sweep = Sweep {
             plan: &Plan::new(&experiment, &experiment.subjects, registry, &cores)?,
-            keys: &KeySource::generated(experiment.keys, experiment.seed),
+            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             cores: &cores,
             experiment: &experiment,
             registry,

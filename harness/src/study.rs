@@ -439,7 +439,12 @@ impl<O> View<'_, O> {
         let scale = quantity.drawn?;
         let (axis, along) = (self.study.axis)(case);
         let places = self.places(case);
-        let series = series(&self.subjects, &places, Form::Line, |subject, place| {
+        let form = if places.len() > 12 {
+            Form::Band
+        } else {
+            Form::Line
+        };
+        let series = series(&self.subjects, &places, form, |subject, place| {
             self.summary(quantity, (case, place), subject)
         });
         (!series.is_empty()).then(|| Panel {

@@ -146,6 +146,7 @@ fn prepare(registry: &Registry, experiment: Experiment, options: &Options) -> Re
     let mut sidecar = describe(registry, &experiment, &cores)?;
     let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
     sidecar.run.builds = options.builds.iter().map(name).collect();
+    sidecar.run.rows = Some(plan.rows() * experiment.rounds);
     Ok(Prepared {
         experiment,
         cores,
@@ -167,7 +168,7 @@ pub(crate) fn describe(
     let title = |workload: &Workload| (workload.label(), workload.title());
     let about = [&*experiment.title, &experiment.question];
     let run = Run {
-        timing_ns: experiment.latency.then(measure_timing),
+        timing_ns: experiment.latency.as_ref().map(|_| measure_timing()),
         ..Run::begin(about, experiment.seed, cores.describe())
     };
     Ok(Sidecar {
@@ -244,7 +245,7 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
         registry,
         plan: &Plan::new(&experiment, &experiment.contestants(), registry, &cores)?,
         cores: &cores,
-        keys: &KeySource::generated(experiment.keys, experiment.seed),
+        keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
         round,
     };
     round::run(&sweep, stop, &mut |outcome| {

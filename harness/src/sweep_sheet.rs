@@ -7,6 +7,7 @@ use std::fmt::Write;
 use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number};
 use figures::stats::{MIN_VALUES, Summary};
 
+use crate::latency::percent;
 use crate::row::Row;
 use crate::sheet::{Sheet, Table, ascending, dedup, judged, series};
 use crate::show::Sidecar;
@@ -17,19 +18,21 @@ use crate::wording::{counted, grouped};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Axis {
     Frozen,
+    Offered,
     Load,
     Hit,
     Threads,
 }
 
-use Axis::{Frozen, Hit, Load, Threads};
+use Axis::{Frozen, Hit, Load, Offered, Threads};
 
-const AXES: [Axis; 4] = [Frozen, Load, Hit, Threads];
+const AXES: [Axis; 5] = [Frozen, Offered, Load, Hit, Threads];
 
 impl Axis {
     fn place(self, row: &Row) -> f64 {
         match self {
             Frozen => row.frozen.unwrap_or_default() as f64,
+            Offered => row.offered.unwrap_or_default(),
             Load => row.load_factor,
             Hit => row.hit.unwrap_or_default().into(),
             Threads => row.threads as f64,
@@ -39,6 +42,7 @@ impl Axis {
     fn name(self) -> &'static str {
         match self {
             Frozen => "frozen threads",
+            Offered => "share of the closed loop's throughput that is due (0: the closed loop)",
             Load => "load factor",
             Hit => "lookups of present keys in %",
             Threads => "threads",
@@ -55,6 +59,8 @@ impl Axis {
     fn describe(self, place: f64) -> String {
         match self {
             Frozen => format!("{place} frozen"),
+            Offered if place == 0.0 => "closed loop".into(),
+            Offered => format!("{} % due", percent(place)),
             Load => format!("load {place}"),
             Hit => format!("{place} % present"),
             Threads => counted(place as usize, "thread"),
@@ -465,6 +471,13 @@ impl<'a> View<'a> {
                 "Left out of ratios: {still} without a single operation."
             ));
         }
+        if let Some(overloaded) = count(Row::is_overloaded) {
+            notes.push(format!(
+                "In {overloaded} in an open loop, less than {} % of the operations due were done: the latencies show only that \
+                 the rate is too high.",
+                100.0 * Row::KEEPS_UP
+            ));
+        }
         for bound in BOUNDS.iter().filter(|bound| self.subjects.contains(bound)) {
             notes.push(format!("{bound} is a bound, not a filter."));
         }
@@ -546,6 +559,18 @@ mod tests {
             assert_eq!(figure.panels.len(), panels, "{name}");
             assert_eq!(figure.panels[0].names[0], name);
             assert!(figure.svg().is_ok());
+        }
+    }
+
+    #[test]
+    fn overload_is_noted() {
+        for (mops, is_noted) in [(0.951, false), (0.949, true)] {
+            let timed = Row {
+                offered_mops: Some(1.0),
+                ..row("lock-free", 1, mops)
+            };
+            let sheet = sheet(&[timed], None).to_string();
+            assert_eq!(sheet.contains("In 1 measurement in an open loop"), is_noted);
         }
     }
 }

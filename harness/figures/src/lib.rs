@@ -6,11 +6,12 @@
 //! | Figures | Form |
 //! |---|---|
 //! | `full`, `full-large`, `rivals`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
-//! | `kcas`, `processes`, `load-factor`, `growth` | [`Form::Line`] over words, processes, load factor or keys |
+//! | `kcas`, `processes`, `load-factor` | [`Form::Line`] over words, processes or load factor |
 //! | `pair*`, `ablations`, `speed-*` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
 //! | `latency` | [`Form::Tail`] over threads |
 //! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |
-//! //! | `memory` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
+//! | `growth` | [`Form::Band`] over keys |
+//! | `memory` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
 //!
 //! # Why plotters
 //!
@@ -23,6 +24,7 @@
 //! [`Form::Dots`]: plot::Form::Dots
 //! [`Form::Tail`]: plot::Form::Tail
 //! [`Form::Cloud`]: plot::Form::Cloud
+//! [`Form::Band`]: plot::Form::Band
 //! [`Form::Guide`]: plot::Form::Guide
 //! [`Scale::Log`]: plot::Scale::Log
 //! [`Panel::shade`]: plot::Panel::shade

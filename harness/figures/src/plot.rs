@@ -75,6 +75,8 @@ pub enum Form {
     /// Joined marks, with intervals as bars.
     #[default]
     Line,
+    /// A line with few marks, with intervals as a band: for many points.
+    Band,
     /// Marks with intervals as bars.
     Dots,
     /// A filled mark at `low`, a dash at `median`, an open mark at `high`: three percentiles.
@@ -388,7 +390,7 @@ impl Figure {
                 Some(Form::Guide) => dashed(&area, line)?,
                 Some(form) => {
                     let style = style(&names, name);
-                    if form == Form::Line {
+                    if matches!(form, Form::Line | Form::Band) {
                         path(&area, line, style.0, 3)?;
                     }
                     mark(&area, (x + SAMPLE / 2, y), style, style.2)?;
@@ -746,17 +748,28 @@ impl Series {
         };
         let (low, high) = (points(|y| y.low), points(|y| y.high));
         let middle = points(|y| y.median);
-        if self.form == Form::Cloud {
-            let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));
-            return Ok(middle.into_iter().try_for_each(dot)?);
+        match self.form {
+            Form::Cloud => {
+                let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));
+                return Ok(middle.into_iter().try_for_each(dot)?);
+            }
+            Form::Band => {
+                let outline = low.iter().chain(high.iter().rev()).copied();
+                area.draw(&Polygon::new(outline.collect::<Vec<_>>(), colour.mix(0.2)))?;
+            }
+            _ => {
+                let ends = low.iter().zip(&high).filter(|(low, high)| low != high);
+                let mut ends = ends.map(|(low, high)| vec![*low, *high]);
+                ends.try_for_each(|ends| path(area, ends, colour, 2))?;
+            }
         }
-        let ends = low.iter().zip(&high).filter(|(low, high)| low != high);
-        let mut ends = ends.map(|(low, high)| vec![*low, *high]);
-        ends.try_for_each(|ends| path(area, ends, colour, 2))?;
-        if self.form == Form::Line && middle.len() > 1 {
+        let is_joined = matches!(self.form, Form::Line | Form::Band);
+        if is_joined && middle.len() > 1 {
             path(area, middle.clone(), colour, 3)?;
         }
-        for (index, (x, y)) in middle.into_iter().enumerate() {
+        let is_band = self.form == Form::Band;
+        let every = if is_band { middle.len() / 6 + 1 } else { 1 };
+        for (index, (x, y)) in middle.into_iter().enumerate().step_by(every) {
             if self.form == Form::Tail {
                 path(area, vec![(x - 6, y), (x + 6, y)], colour, 3)?;
                 mark(area, low[index], style, false)?;

@@ -161,7 +161,7 @@ fn hostile_values_end_in_error_or_figure() {
     for (values, expected) in cases {
         for scale in [Zero, Linear, Log, Auto] {
             let is_drawn = expected[usize::from(scale == Log)];
-            for form in [Form::Line, Form::Tail, Form::Guide] {
+            for form in [Form::Line, Form::Band, Form::Tail, Form::Guide] {
                 let along = values.iter().map(|value| (*value, 1.0));
                 let upwards = values.iter().zip(1..);
                 let upwards = upwards.map(|(value, x)| (f64::from(x), *value));

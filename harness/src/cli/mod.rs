@@ -135,6 +135,9 @@ enum Command {
         /// The pages, such as README.md.
         #[arg(required = true, value_name = "PAGE.md")]
         pages: Vec<PathBuf>,
+        /// Write nothing, and fail if a page differs from the results.
+        #[arg(long)]
+        check: bool,
     },
     /// List the subjects, the workloads, and the experiments of experiments/ here, or else in the source
     /// directory.
@@ -193,7 +196,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Study(study) => study.run(registry),
         Command::Worker(worker) => studies::serve(&worker, registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
-        Command::Tables { pages } => tables(&pages),
+        Command::Tables { pages, check } => tables(&pages, check),
         Command::List => list::list(registry),
     }
 }
@@ -209,9 +212,9 @@ fn report(directory: &Path) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-fn tables(pages: &[PathBuf]) -> Result<Ending> {
+fn tables(pages: &[PathBuf], only_checks: bool) -> Result<Ending> {
     for page in pages {
-        page::update_tables(page)?;
+        page::update_tables(page, only_checks)?;
         say!("{}: up to date", page.display());
     }
     Ok(Ending::Complete)

@@ -15,7 +15,7 @@ use crate::sweep;
 
 const QUICK: &[&str] = &["pair"];
 
-/// The experiments of `reproduce --full`. With the other steps they take about 55 minutes on two cores, and two builds some more.
+/// The experiments of `reproduce --full`. With the other steps they take 55 minutes on two cores, and builds some more.
 const FULL: &[&str] = &[
     "pair",
     "full",
@@ -39,7 +39,7 @@ const STEPS: &[(&str, Option<&str>, &str)] = &[
     ("kcas", None, "kcas --rounds 6"),
     ("growth", None, "growth"),
     #[cfg(processes)]
-    ("processes", None, "processes --rounds 6"),
+    ("processes", None, "processes"),
     ("stalls", Some("steps"), "sweep stalls"),
     (
         "simulated-machines",
@@ -111,6 +111,8 @@ fn command(feature: Option<&str>) -> Result<Command> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::Parser;
 
     use super::super::Cli;
@@ -131,7 +133,7 @@ mod tests {
         let page = std::fs::read_to_string(top.join("paper-figures/index.md")).unwrap();
         let rows = page.lines().filter(|line| line.starts_with("| ["));
         let unmarked = rows.filter(|line| !line.contains('†'));
-        let listed: std::collections::BTreeSet<_> = unmarked
+        let listed: BTreeSet<_> = unmarked
             .map(|line| &line[3..line.find(']').unwrap()])
             .collect();
         let made = (FULL.iter().copied()).chain(STEPS.iter().map(|(name, ..)| *name));

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::rows;
 use crate::experiment::Experiment;
 use crate::experiment::testing::tiny;
+use crate::latency::Latency;
 use crate::machine::Cores;
 use crate::machine::pinning::usable;
 use crate::row::Row;
@@ -77,6 +78,20 @@ fn planned_measurements_give_rows() {
     }
 }
 
+#[test]
+fn slots_fix_table_size_at_all_loads() {
+    let text = "name = 'tiny'\ntitle = 'Tiny'\nsubjects = ['lock-free']\nthreads = [1]\nrounds = 1\nseconds = 1e-3\n\
+        slots = 10_000\nworkload = [{ kind = 'insert', load = 0.9 }, { kind = 'insert', load = 0.3 }]";
+    let experiment = Experiment::parse(text).unwrap();
+    let with_keys = text.replace("slots", "keys = 9_000\nslots");
+    let error = Experiment::parse(&with_keys).unwrap_err().to_string();
+    assert!(error.contains("leave out `keys`"), "{error}");
+    for row in standard_rows(&experiment) {
+        let off = row.keys as f64 / row.slots as f64 - row.load_factor;
+        assert!(row.slots == 10_000 && off.abs() < 1e-3, "{row:?}");
+    }
+}
+
 /// A sketch cannot be looked up, and the first subject cannot remove.
 #[test]
 fn subjects_without_operation_have_no_rows() {
@@ -95,17 +110,29 @@ fn subjects_without_operation_have_no_rows() {
 }
 
 #[test]
-fn operations_are_timed_one_by_one() {
+fn operations_are_timed_at_each_rate() {
     let timed = Experiment {
         seconds: 0.05,
         rounds: 1,
-        latency: true,
+        latency: Some(Latency {
+            offered: vec![0.02],
+        }),
         ..tiny(&["segment-lock"], &[MIX, "lookup-hit"])
     };
     let all = standard_rows(&timed);
-    assert_eq!(all.len(), 2 * 2 * 2);
+    assert_eq!(all.len(), 2 * 2 * 2 * 2);
     for row in &all {
         assert!(row.p50_ns > Some(0) && row.max_ns > row.p50_ns, "{row:?}");
         assert_eq!(row.turns, None);
+        let is_closed = |other: &&Row| {
+            (&other.subject, &other.workload, other.threads)
+                == (&row.subject, &row.workload, row.threads)
+                && other.offered.is_none()
+        };
+        let closed = all.iter().find(is_closed).unwrap();
+        let due = row.offered.map(|_| 0.02 * closed.mops);
+        assert_eq!(row.offered_mops, due, "{row:?}");
+        // A busy machine does fewer.
+        assert!(due.is_none_or(|due| row.mops < 2.0 * due), "{row:?}");
     }
 }

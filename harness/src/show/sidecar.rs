@@ -47,6 +47,8 @@ pub struct Run {
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
     pub simulated: Vec<String>,
+    /// Number of rows of the run.
+    pub rows: Option<usize>,
     /// When everything was measured; absent while something is missing.
     pub ended: Option<String>,
 }
@@ -84,6 +86,15 @@ impl Sidecar {
     /// 0 if that is not known.
     pub fn shortest_ns(&self) -> f64 {
         2.0 * self.run.timing_ns.unwrap_or_default() as f64
+    }
+
+    /// Returns a message if some of the rows that the run made are missing, or if it did not end.
+    pub(crate) fn missing(&self, rows: usize) -> Option<String> {
+        match self.run.rows?.saturating_sub(rows) {
+            0 if self.run.ended.is_some() => None,
+            0 => Some("the run was not over: rows are missing".into()),
+            missing => Some(format!("{missing} of {} rows are missing", missing + rows)),
+        }
     }
 
     /// Describes machine, compiler, source and day in one line.

@@ -13,6 +13,7 @@ use histories::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
@@ -27,6 +28,7 @@ use crate::wording::{counted, grouped, large, unnumbered};
 
 const DECLARED: Quantity = Quantity::new("bits per key", None, None);
 const FALSE: Quantity = Quantity::new("false positive rate", None, None);
+const ABSENT: Quantity = Quantity::new("absent keys", None, None);
 /// Lookups of one thread, half of them of present keys, in random order.
 const LOOKUPS: Quantity = Quantity::new("lookups, million/s", None, None);
 /// Load factor: keys that were in, over slots.
@@ -90,7 +92,7 @@ pub static STUDY: Study<Memory> = Study {
         format!(
             "Keys were inserted by {}, into a table made for keys / load factor slots: the highest load factor of {LOADS:?} that is at \
              least {MARGIN} below that of the first refusal. Bits per key are those that a subject declares. False positives: of {} \
-             absent keys in each round. Lookups: of one pinned \
+             absent keys in each round, in the figure of all rounds together with 95 % confidence. Lookups: of one pinned \
              thread, half present.",
             counted(THREADS, "thread"),
             grouped(memory.absent),
@@ -180,6 +182,7 @@ impl Memory {
         let mut values = vec![
             (DECLARED, bits),
             (FALSE, wrong as f64 / self.absent as f64),
+            (ABSENT, self.absent as f64),
             (LOOKUPS, speed.context("a thread panicked")?),
         ];
         values.extend(refusal.map(|load| (FIRST_REFUSAL, load)));
@@ -328,9 +331,29 @@ fn series(samples: &[Sample], case: &str, value: fn(&[&Sample]) -> Option<Summar
     all
 }
 
-/// Returns the false positive rate; `None` if no answer was wrong in some round.
+/// Returns the false positive rate of all rounds together; `None` if no answer was wrong.
 fn rate(samples: &[&Sample]) -> Option<Summary> {
-    Summary::new(values(samples, &FALSE)).filter(|rate| rate.low > 0.0)
+    let (rates, absent) = (values(samples, &FALSE), values(samples, &ABSENT));
+    let wrong = rates
+        .iter()
+        .zip(&absent)
+        .map(|(rate, absent)| rate * absent);
+    let wrong = wrong.sum::<f64>().round();
+    (wrong > 0.0).then(|| share(wrong, absent.iter().sum()))
+}
+
+/// Returns what share `hits` are of `trials`, with its 95 % confidence interval (Wilson 1927).
+fn share(hits: f64, trials: f64) -> Summary {
+    let z = Normal::standard().inverse_cdf(0.975);
+    let rate = hits / trials;
+    let whole = 1.0 + z * z / trials;
+    let middle = (rate + z * z / (2.0 * trials)) / whole;
+    let half = z / whole * (rate * (1.0 - rate) / trials + (z / (2.0 * trials)).powi(2)).sqrt();
+    Summary {
+        low: (middle - half).max(0.0),
+        high: (middle + half).min(1.0),
+        ..Summary::exact(rate)
+    }
 }
 
 /// Returns the least memory possible for a false positive rate, and that of a Bloom filter.
@@ -360,6 +383,15 @@ mod tests {
 
     use super::*;
     use crate::study::measured;
+
+    #[test]
+    fn interval_of_share_is_wilsons() {
+        for (hits, expected) in [(10.0, [552.0, 1000.0, 1744.0]), (0.0, [0.0, 0.0, 370.0])] {
+            let share = share(hits, 100.0);
+            let found = [share.low, share.median, share.high].map(|end| (end * 1e4).round());
+            assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn layouts_fill_and_err_as_predicted() {

@@ -39,9 +39,23 @@ pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
     }
 }
 
-/// Describes an unknown name, and lists all known ones.
+/// Describes an unknown name: gives the nearest known one, if one is near, and lists all of them.
 pub fn unknown(name: &str, known: &[&str]) -> String {
-    format!("{name:?}; expected one of: {}", known.join(", "))
+    let all = known.join(", ");
+    match nearest(name, known) {
+        Some(near) => format!("{name:?}: did you mean {near:?}? Expected one of: {all}"),
+        None => format!("{name:?}; expected one of: {all}"),
+    }
+}
+
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // Low enough to match a name with a word missing, high enough not to match a different name.
+    const NEAR: f64 = 0.85;
+    let name = name.to_lowercase();
+    let similar = |known: &&'a str| (strsim::jaro_winkler(&name, known), *known);
+    let most = known.iter().map(similar).max_by(|a, b| a.0.total_cmp(&b.0));
+    most.filter(|(similarity, _)| *similarity >= NEAR)
+        .map(|(_, known)| known)
 }
 
 #[cfg(test)]

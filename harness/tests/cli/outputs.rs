@@ -62,9 +62,11 @@ fn figure_page_and_table_are_redrawn_from_files() {
 
     let marks = "# A\n<!-- table: results/tiny.csv -->\n<!-- end of table -->\nB\n";
     place.write("page.md", marks);
+    place.ends(1, "tables page.md --check").notes(&["differs"]);
     place.run("tables page.md");
     let texts = ["# A", "over segment-lock", "<!-- end of table -->\nB"];
     has(&place.text("page.md"), &texts);
+    place.run("tables page.md --check");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const REFUSED: &str = "
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` and `load` | at most
 1 | sweep frozen.toml | frozen.toml | `frozen`
-1 | sweep mistyped.toml | \"lockfree\"; expected one of: lock-free, 
+1 | sweep mistyped.toml | did you mean \"lock-free\"? Expected one of: lock-free, 
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
 1 | check --subjects roofline | cannot insert
@@ -27,7 +27,7 @@ const REFUSED: &str = "
 2 | check --subjects lock-free --patience inf | --patience | at most 604800
 2 | check --subjects lock-free --round 1000000 | --seed
 2 | pair lock-free | 2 values
-1 | pair lock-free word-look | \"word-look\"; expected one of
+1 | pair lock-free word-look | did you mean \"word-lock\"?
 1 | pair lock-free lock-free | `against`
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 1,257 | error: invalid value
