@@ -4,6 +4,8 @@
 #   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
 #   scripts/publish.sh all                      all that is measured natively, in two to three hours
+#   scripts/publish.sh 'processes --with redis,pybloomfiltermmap3'
+#                                               needs redis-server, libclang-14-dev, python3-venv, a C compiler and the network
 #   scripts/publish.sh --placements 9           publishes nothing: only builds the harness with its functions in other orders
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
@@ -64,7 +66,7 @@ if [ "${1:-}" = --placements ]; then
 fi
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew-cached skew-large' 'sweep rivals' \
-    growth window processes 'space memory' 'sweep relatives' cuckoo-hashing \
+    growth window 'processes --with redis,pybloomfiltermmap3' 'space memory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
     'sweep rivals-large latency-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes-lookups sizes-changes' \
     'sweep speed-cached speed-updates speed-large speed-large-updates' 'sweep native'
@@ -100,12 +102,23 @@ placed() {
     echo "--builds $(seq -f target/placements/%g -s , 18)"
 }
 
+# Builds what the rivals of `processes` need in the clone: the module for Redis, and an environment of Python.
+rivals() {
+    # (Not elsewhere: the harness looks for it there.)
+    (cd "$work/filter/examples/redis" && env -u CARGO_TARGET_DIR cargo build --locked --release >&2) || return
+    "${PYTHON:-python3}" -m venv "$work/target/python" || return
+    PYTHON=$work/target/python/bin/python
+    export PYTHON
+    "$PYTHON" -m pip install --quiet "$work/filter/python" pybloomfiltermmap3==0.6.3 >&2
+}
+
 # Runs one command in the clone, and takes over those of its results that are published.
 measure() {
     local features='' harness=$plain command=$1
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
+    'processes --with'*) rivals || return ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
     pair* | 'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
     sweep*) command+=" $(placed)" ;;

@@ -45,7 +45,17 @@ pub enum Command {
     Window(Options<Window>),
     #[cfg(processes)]
     Processes(Options<processes::Processes>),
+    #[cfg(not(processes))]
+    #[command(hide = true)]
+    Processes {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
+
+#[cfg(not(processes))]
+const NO_PROCESSES: &str = "this build has no study `processes`: it needs 64-bit Linux, and a build without the features `steps` and \
+                            `simulation`, such as cargo run --release -p harness -- processes";
 
 impl Command {
     /// Measures, and writes the results.
@@ -58,6 +68,8 @@ impl Command {
             Self::Window(options) => window::STUDY.run(options, registry),
             #[cfg(processes)]
             Self::Processes(options) => processes::STUDY.run(options, registry),
+            #[cfg(not(processes))]
+            Self::Processes { .. } => bail!(NO_PROCESSES),
         }
     }
 }
@@ -71,6 +83,8 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
         "memory" => space::STUDY.shown(samples, sidecar),
         #[cfg(processes)]
         "processes" => processes::STUDY.shown(samples, sidecar),
+        #[cfg(not(processes))]
+        "processes" => bail!(NO_PROCESSES),
         "window" => window::STUDY.shown(samples, sidecar),
         other => bail!("no study is called {other}"),
     }
