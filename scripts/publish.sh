@@ -4,6 +4,8 @@
 #   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
 #   scripts/publish.sh all                      all that is measured natively, in an hour and some builds
+#   scripts/publish.sh 'processes --with redis,pybloomfiltermmap3'
+#                                               needs redis-server, libclang-14-dev, python3-venv, a C compiler and the network
 #   scripts/publish.sh --placements 9           publishes nothing: only builds the harness with its functions in other orders
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
@@ -63,7 +65,8 @@ if [ "${1:-}" = --placements ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- pair
-[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth processes 'memory --rounds 6' \
+[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth \
+    'processes --with redis,pybloomfiltermmap3' 'memory --rounds 6' \
     'sweep relatives' 'sweep full-large' 'sweep ablations' 'kcas --rounds 6' 'sweep latency' 'sweep oversubscribed' \
     'sweep stalls' 'sweep speed-cached speed-updates speed-large speed-large-updates'
 
@@ -97,12 +100,23 @@ placed() {
     echo "--builds $(seq -f target/placements/%g -s , 18)"
 }
 
+# Builds what the rivals of `processes` need in the clone: the module for Redis, and an environment of Python.
+rivals() {
+    # (Not elsewhere: the harness looks for it there.)
+    (cd "$work/filter/examples/redis" && env -u CARGO_TARGET_DIR cargo build --locked --release >&2) || return
+    "${PYTHON:-python3}" -m venv "$work/target/python" || return
+    PYTHON=$work/target/python/bin/python
+    export PYTHON
+    "$PYTHON" -m pip install --quiet "$work/filter/python" pybloomfiltermmap3==0.6.3 >&2
+}
+
 # Runs one command in the clone, and takes over those of its results that are published.
 measure() {
     local features='' harness=$plain command=$1
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
+    'processes --with'*) rivals || return ;;
     pair* | 'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
     sweep*) command+=" $(placed)" ;;
     esac

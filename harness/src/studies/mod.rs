@@ -37,7 +37,17 @@ pub enum Command {
     Growth(Options<Growth>),
     #[cfg(processes)]
     Processes(Options<processes::Processes>),
+    #[cfg(not(processes))]
+    #[command(hide = true)]
+    Processes {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
+
+#[cfg(not(processes))]
+const NO_PROCESSES: &str = "this build has no study `processes`: it needs 64-bit Linux, and a build without the features `steps` and \
+                            `simulation`, such as cargo run --release -p harness -- processes";
 
 impl Command {
     /// Measures, and writes the results.
@@ -48,6 +58,8 @@ impl Command {
             Self::Growth(options) => growth::STUDY.run(options, registry),
             #[cfg(processes)]
             Self::Processes(options) => processes::STUDY.run(options, registry),
+            #[cfg(not(processes))]
+            Self::Processes { .. } => bail!(NO_PROCESSES),
         }
     }
 }
@@ -60,6 +72,8 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
         "memory" => memory::STUDY.shown(samples, sidecar),
         #[cfg(processes)]
         "processes" => processes::STUDY.shown(samples, sidecar),
+        #[cfg(not(processes))]
+        "processes" => bail!(NO_PROCESSES),
         other => bail!("no study is called {other}"),
     }
 }

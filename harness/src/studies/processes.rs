@@ -1,18 +1,24 @@
 //! The `processes` study: one filter in a file that processes share (the figure of that name).
 //!
 //! Each round starts processes of its own for each subject, pinned like threads. First, all processes of one subject work for
-//! some milliseconds, then those of the next. Later, a process is killed every 10 ms and another takes its place; and at last one
+//! some milliseconds, then those of the next. Later, a process is killed, at least 10 ms after the last, and another takes its place; and at last one
 //! after another is stopped for 10 ms. They report through a second shared file, the *board*, which outlives them, so it
 //! shows which keys a killed process had for certain.
+//!
+//! Clients of Redis run this program, as do the processes of the lock-free filter and of robust mutexes. `pybloomfiltermmap3` is compared
+//! with the lock-free filter in one loop of Python, in cases of their own: both ratios contain the time of the interpreter.
 
-use std::env;
+mod rivals;
+
 use std::hint::black_box;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{array, env};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -30,9 +36,11 @@ use robust_locks::RobustCuckooFilter;
 use serde::{Deserialize, Serialize};
 use shared_memory::Mapping;
 
+use self::rivals::{PIPELINED, PYBLOOM, REDIS, Redis, Rival};
 use super::{described, seconds, within};
 use crate::machine::{Cores, Waits};
 use crate::row::Sample;
+use crate::sheet::ascending;
 use crate::study::{Better, Extras, Quantity, Study, Task, all_places, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
@@ -43,8 +51,15 @@ use crate::worker::{self, Worker};
 /// The shared lock-free filter is compared with a cuckoo filter of the same layout under robust mutexes, in the same kind of
 /// file. Each process looks up, inserts and removes keys of its own at a load of 0.9, and every answer is checked.
 ///
-/// Prints a table, and writes processes.csv, processes.machine.toml and processes.svg. Takes five minutes, and needs the cores to
-/// itself. Ctrl-C ends it after the current part, and keeps what is finished.
+/// `--with redis` adds a cuckoo filter in a Redis server, on a Unix socket and without persistence. `Redis` sends one call per round
+/// trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten calls, as the best worker does
+/// whose calls do not depend on each other. Clients are killed and stopped, never the server: if it is killed, all keys are lost.
+///
+/// `--with pybloomfiltermmap3` adds a Bloom filter for Python, and the lock-free filter in the same loop of Python. A Bloom filter
+/// cannot remove keys: this one inserts two keys instead, until it has twice as many as at first, and then the same keys again.
+///
+/// Prints a table, and writes processes.csv, processes.machine.toml and processes.svg. Takes five minutes, or 20 with all rivals,
+/// and needs the cores to itself. Ctrl-C ends it after the current part, and keeps what is finished.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Processes {
     /// Numbers of processes, separated by commas.
@@ -56,6 +71,10 @@ pub struct Processes {
     /// Seconds of turns, of kills and of stops, for each subject and number of processes.
     #[arg(long, value_name = "S", default_value = "1", value_parser = as_number, allow_negative_numbers = true)]
     pub seconds: f64,
+    /// Rivals that need other programs, separated by commas.
+    #[arg(long, value_name = "RIVAL,…", value_delimiter = ',')]
+    #[serde(default)]
+    pub with: Vec<Rival>,
 }
 
 fn as_number(text: &str) -> Result<f64> {
@@ -87,7 +106,13 @@ pub static STUDY: Study<Processes> = Study {
     title: "One filter that processes share, while some are killed",
     question: "What do processes that share a filter gain from lock freedom, and what does it cost?",
     check: unchecked,
-    subjects: |_, _| described(&SUBJECTS),
+    subjects: |study, _| {
+        let mut subjects = described(&SUBJECTS)?;
+        for rival in &study.with {
+            subjects.extend(rival.subjects()?);
+        }
+        Ok(subjects)
+    },
     alone: false,
     parts: |study| {
         let numbers = study.processes.iter();
@@ -106,14 +131,23 @@ pub static STUDY: Study<Processes> = Study {
         )
     },
     extras: Extras {
+        complete: |_, sheet| {
+            let figure = sheet.figure.iter_mut();
+            for panel in figure.flat_map(|figure| &mut figure.panels) {
+                let points = panel.series.iter().flat_map(|series| &series.points);
+                panel.places = ascending(points.map(|(place, _)| *place));
+            }
+        },
         judge: |samples| {
-            let is_lost = |sample: &&Sample| sample.quantity == LOST.name && sample.value > 0.0;
+            // Two processes that insert into a Bloom filter of `pybloomfiltermmap3` at once can lose a key: setting a bit is not atomic.
+            let is_lost = |sample: &&Sample| {
+                sample.quantity == LOST.name && sample.value > 0.0 && sample.subject != PYBLOOM
+            };
             match samples.iter().find(is_lost) {
                 Some(Sample { subject, value, .. }) => bail!("{subject} has lost {value} keys"),
                 None => Ok(()),
             }
         },
-        ..Extras::NONE
     },
 };
 
@@ -123,7 +157,7 @@ pub const MEMBER: &str = "processes-member";
 const LOCK_FREE: &str = "shared lock-free";
 const ROBUST: &str = "robust mutexes";
 
-/// What is compared, ours first.
+/// What is always compared, ours first.
 const SUBJECTS: [(&str, &str); 2] = [
     (
         LOCK_FREE,
@@ -138,8 +172,35 @@ const SUBJECTS: [(&str, &str); 2] = [
 /// A filter in a file.
 trait InFile {
     fn call(&self, call: Call, key: u64) -> bool;
+
+    /// Makes a call for each key. Returns how many answers were false.
+    fn count_false(&self, call: Call, keys: impl Iterator<Item = u64>) -> u64 {
+        keys.map(|key| u64::from(!self.call(call, key))).sum()
+    }
+
+    /// Makes the calls of a turn. Returns how many answers were wrong.
+    #[inline(always)]
+    fn work(&self, turn: &Turn) -> u64 {
+        let is_false = |call, key| u64::from(!self.call(call, key));
+        let pairs = turn.present.iter().zip(turn.absent);
+        let missing = pairs.map(|(present, absent)| {
+            black_box(self.call(Call::Contains, absent));
+            is_false(Call::Contains, *present)
+        });
+        let missing: u64 = missing.sum();
+        missing + is_false(Call::Insert, turn.insert) + is_false(Call::Remove, turn.remove)
+    }
 }
 
+/// Keys of ten calls that do not depend on each other.
+struct Turn {
+    present: [u64; 4],
+    absent: [u64; 4],
+    insert: u64,
+    remove: u64,
+}
+
+#[derive(Clone, Copy)]
 enum Call {
     Contains,
     Insert,
@@ -227,26 +288,55 @@ struct Member {
     process: usize,
     processes: usize,
     seed: u64,
+    is_in_python: bool,
 }
 
-/// Serves in a process that shares a filter.
+/// Serves in a process that shares a filter, or as their server.
 pub fn serve_member(worker: &Worker) -> Result<()> {
     // Whatever happens to the process that leads.
     set_pdeathsig(Signal::SIGKILL)?;
     let member: Member = worker.task()?;
-    let (file, buckets) = (member.folder.join(&member.subject), member.buckets);
+    let (file, buckets) = (member.path("file"), member.buckets);
+    if member.process == member.processes {
+        return Err(rivals::server(&file).exec().into());
+    }
+    Cores::detect().pin(member.process);
     match original(&member.subject) {
+        _ if member.is_in_python => {
+            let [process, processes] = [member.process, member.processes].map(|count| count as u64);
+            let numbers = [process, processes, member.seed, member.keys() as u64];
+            let mut command = rivals::python_member();
+            command
+                .arg(&member.subject)
+                .args([file, member.path("board")]);
+            let command = command.args(numbers.map(|number| number.to_string()));
+            Err(command.exec().into())
+        }
         LOCK_FREE => member.serve(|| {
             let builder = CuckooFilter::builder().buckets(buckets);
             Ok(builder.open_or_create_shared(&file)?)
         }),
+        REDIS => member.serve(|| Ok(Redis::connect(&file, 1)?)),
+        PIPELINED => member.serve(|| Ok(Redis::connect(&file, 10)?)),
         _ => member.serve(|| Ok(RobustCuckooFilter::open_or_create(&file, buckets)?)),
     }
 }
 
 impl Member {
-    fn board(&self) -> PathBuf {
-        self.folder.join(format!("{} board", self.subject))
+    /// Returns the path of one of the files of this subject and language.
+    fn path(&self, what: &str) -> PathBuf {
+        let subject = self.case(&self.subject);
+        self.folder.join(format!("{subject} {what}"))
+    }
+
+    fn case(&self, text: &str) -> String {
+        let language = if self.is_in_python { ", in Python" } else { "" };
+        text.to_owned() + language
+    }
+
+    /// Returns how many keys all processes have at first.
+    fn keys(&self) -> usize {
+        self.buckets * 4 * 9 / 10
     }
 
     fn key(&self, number: u64) -> u64 {
@@ -255,8 +345,7 @@ impl Member {
 
     /// Opens the filter, looks a key up, and acts whenever a byte comes.
     fn serve<F: InFile>(&self, open: impl FnOnce() -> Result<F>) -> Result<()> {
-        Cores::detect().pin(self.process);
-        let board = Board::open(&self.board(), self.processes)?;
+        let board = Board::open(&self.path("board"), self.processes)?;
         let own = board.words(self.process);
         let known = self.key(own[LOW].load(Ordering::Relaxed));
         let start = Instant::now();
@@ -281,33 +370,30 @@ impl Member {
         let get = |word: usize| own[word].load(Ordering::Relaxed);
         let set = |word: usize, value| own[word].store(value, Ordering::Relaxed);
         let raise = |word, value: u64| set(word, value.max(get(word)));
-        let is_wrong = |call, number| u64::from(!filter.call(call, self.key(number)));
         let [mut low, mut high] = [LOW, HIGH].map(get);
+        let own_keys = (low..high).map(|number| self.key(number));
         let wrong = match action {
-            FILL => (low..high)
-                .map(|number| is_wrong(Call::Insert, number))
-                .sum(),
-            CHECK => (low..high)
-                .map(|number| is_wrong(Call::Contains, number))
-                .sum(),
+            FILL => filter.count_false(Call::Insert, own_keys),
+            CHECK => filter.count_false(Call::Contains, own_keys),
             _ => 0,
         };
         set(WRONG_ANSWERS, get(WRONG_ANSWERS) + wrong);
         let (mut waits, mut stops, mut last) = (Waits::now(), get(STOPS), Instant::now());
         while action >= WORK && get(ACTION) == action {
-            let mut wrong = 0;
-            for _ in 0..4 {
-                let drawn: u64 = random.random();
-                let which = drawn & u64::from(u32::MAX);
-                wrong += is_wrong(Call::Contains, low + ((which * (high - low)) >> 32));
-                black_box(is_wrong(Call::Contains, ABSENT + (drawn >> 32)));
-            }
-            wrong += is_wrong(Call::Insert, high);
-            high += 1;
-            set(HIGH, high);
             low += 1;
             set(LOW, low);
-            wrong += is_wrong(Call::Remove, low - 1);
+            let drawn: [u64; 4] = array::from_fn(|_| random.random());
+            let wrong = filter.work(&Turn {
+                present: drawn.map(|drawn| {
+                    let which = drawn & u64::from(u32::MAX);
+                    self.key(low + ((which * (high - low)) >> 32))
+                }),
+                absent: drawn.map(|drawn| self.key(ABSENT + (drawn >> 32))),
+                insert: self.key(high),
+                remove: self.key(low - 1),
+            });
+            high += 1;
+            set(HIGH, high);
             set(OPERATIONS, get(OPERATIONS) + 10);
             if wrong > 0 {
                 set(WRONG_ANSWERS, get(WRONG_ANSWERS) + wrong);
@@ -334,6 +420,7 @@ struct Team {
     member: Member,
     board: Board,
     processes: Vec<Child>,
+    server: Option<Child>,
 }
 
 /// Time between two kills, and of a stop.
@@ -341,7 +428,8 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 impl Drop for Team {
     fn drop(&mut self) {
-        self.processes.iter_mut().for_each(end);
+        let processes = self.processes.iter_mut();
+        processes.chain(&mut self.server).for_each(end);
     }
 }
 
@@ -353,17 +441,22 @@ fn end(process: &mut Child) {
 impl Team {
     /// Makes a filter and fills it to a load of 0.9. Then starts the processes again, one after another.
     fn start(member: Member) -> Result<Self> {
-        let (path, processes) = (member.board(), member.processes);
+        let (path, processes) = (member.path("board"), member.processes);
         let words = LINE * processes;
         let board = shared_memory::create_unnamed(&member.folder, words, words, 0o600)?;
         shared_memory::give_name(&board, &path)?;
         let board = Board::open(&path, processes)?;
-        board.set(HIGH, (member.buckets * 4 * 9 / 10 / processes) as u64);
+        board.set(HIGH, (member.keys() / processes) as u64);
         let mut team = Self {
             member,
             board,
             processes: Vec::new(),
+            server: None,
         };
+        if [REDIS, PIPELINED].contains(&&*team.member.subject) {
+            team.server = Some(team.start_process(processes)?);
+            Redis::reserve(&team.member.path("file"), 4 * team.member.buckets)?;
+        }
         for action in [FILL, REST] {
             team.processes
                 .drain(..)
@@ -372,7 +465,7 @@ impl Team {
             team.board.set(ACTION, action);
             for process in 0..processes {
                 team.processes.push(team.start_process(process)?);
-                team.wait(process)?;
+                team.wait(process, DONE)?;
             }
         }
         Ok(team)
@@ -386,9 +479,9 @@ impl Team {
         worker::start(None, MEMBER, &toml::to_string(&member)?)
     }
 
-    /// Waits until a process is done.
-    fn wait(&mut self, process: usize) -> Result<()> {
-        while self.board.words(process)[DONE].load(Ordering::Relaxed) == 0 {
+    /// Waits until a word of a process is not 0.
+    fn wait(&mut self, process: usize, word: usize) -> Result<()> {
+        while self.board.words(process)[word].load(Ordering::Relaxed) == 0 {
             if self.processes[process].try_wait()?.is_some() {
                 let mut error = String::new();
                 let errors = self.processes[process].stderr.as_mut();
@@ -414,7 +507,7 @@ impl Team {
 
     /// Waits until all are done. One that comes late to work finds that it is over.
     fn end(&mut self) -> Result<()> {
-        (0..self.processes.len()).try_for_each(|process| self.wait(process))
+        (0..self.processes.len()).try_for_each(|process| self.wait(process, DONE))
     }
 
     /// Returns million operations per second of a turn.
@@ -441,19 +534,22 @@ impl Team {
         while start.elapsed().as_secs_f64() < seconds {
             sleep(PERIOD);
             let process = disturbed % self.processes.len();
+            let words = self.board.words(process);
             if how == Signal::SIGKILL {
                 end(&mut self.processes[process]);
-                // It finds work on the board.
+                words[FIRST_ANSWER_NS].store(0, Ordering::Relaxed);
+                // It finds work on the board. No other process is killed until it works, as Python starts slowly.
                 self.processes[process] = self.start_process(process)?;
+                self.wait(process, FIRST_ANSWER_NS)?;
             } else {
                 let id = Pid::from_raw(self.processes[process].id() as i32);
-                for signal in [how, Signal::SIGCONT] {
-                    self.board.words(process)[STOPS].fetch_add(1, Ordering::Relaxed);
-                    kill(id, signal)?;
-                    if signal == how {
-                        sleep(PERIOD);
-                    }
-                }
+                let send = |signal| {
+                    words[STOPS].fetch_add(1, Ordering::Relaxed);
+                    kill(id, signal)
+                };
+                send(how)?;
+                sleep(PERIOD);
+                send(Signal::SIGCONT)?;
             }
             disturbed += 1;
         }
@@ -482,7 +578,13 @@ impl Processes {
             .tempdir_in(parent)?;
         let random = &mut SmallRng::seed_from_u64(task.seed);
         let seed = u64::from(random.random::<u32>()) << 8;
-        let start = |subject: &String| {
+        let in_python = self.with.contains(&Rival::Pybloomfiltermmap3);
+        let is_measured = |(subject, is_in_python): &(&String, bool)| match original(subject) {
+            PYBLOOM => *is_in_python,
+            LOCK_FREE => in_python || !is_in_python,
+            _ => !is_in_python,
+        };
+        let start = |(subject, is_in_python): (&String, bool)| {
             Team::start(Member {
                 subject: subject.clone(),
                 folder: folder.path().into(),
@@ -490,16 +592,16 @@ impl Processes {
                 process: 0,
                 processes,
                 seed,
+                is_in_python,
             })
         };
-        let mut teams = task
-            .subjects
-            .iter()
-            .map(start)
-            .collect::<Result<Vec<_>>>()?;
+        let subjects = task.subjects.iter();
+        let subjects = subjects.flat_map(|subject| [(subject, false), (subject, true)]);
+        let teams = subjects.filter(is_measured).map(start);
+        let mut teams = teams.collect::<Result<Vec<_>>>()?;
         let mut samples = Vec::new();
         let mut add = |team: &Team, case: &str, quantity: &Quantity, value| {
-            let place = (case, processes as f64);
+            let place = (team.member.case(case), processes as f64);
             samples.push(task.sample(&team.member.subject, place, quantity, value));
         };
 
@@ -567,6 +669,7 @@ mod tests {
                 process: 0,
                 processes: 1,
                 seed: 1,
+                is_in_python: false,
             };
             let own: [AtomicU64; LINE] = Default::default();
             own[HIGH].store(100, Ordering::Relaxed);

@@ -44,7 +44,7 @@ const REFUSED: &str = "
 ";
 
 /// The same, and whether this build refuses it.
-const BY_FEATURES: [(bool, &str); 2] = [
+const BY_FEATURES: [(bool, &str); 3] = [
     (
         !cfg!(feature = "steps"),
         "1 | sweep stalls | stalls.toml | `frozen` | \
@@ -53,6 +53,10 @@ const BY_FEATURES: [(bool, &str); 2] = [
     (
         !cfg!(feature = "simulation"),
         "1 | simulate tiny.toml | --features simulation -- simulate",
+    ),
+    (
+        !cfg!(processes),
+        "1 | processes --rounds 1 | 64-bit Linux | without the features `steps` and `simulation`",
     ),
 ];
 
