@@ -11,8 +11,8 @@ use std::{fs, io, thread};
 
 use filter::{
     AdvanceError, BuildError, Builder, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter,
-    FixedState, GrowingCuckooFilter, InsertError, LoadError, SaveError, SnapshotError, UpdateError,
-    load_any,
+    FixedState, GrowingCuckooFilter, InsertAllError, InsertError, LoadError, SaveError,
+    SnapshotError, UpdateError, load_any,
 };
 
 fn filters(keys: usize) -> [(&'static str, Box<dyn Filter>); 4] {
@@ -149,6 +149,7 @@ fn filters_and_errors_have_their_auto_traits() {
     is_filter::<GrowingCuckooFilter>();
     is_filter::<Builder>();
     is_error::<InsertError>();
+    is_error::<InsertAllError>();
     is_error::<UpdateError>();
     is_error::<AdvanceError>();
     is_error::<SnapshotError>();
