@@ -271,6 +271,7 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
         self.insert_at(self.locate(hash))
     }
 
+    #[inline(always)]
     fn insert_at(&self, location: Location) -> Result<(), InsertError> {
         let insert = || update::insert(&self.table(), location);
         self.count_change(|| insert().map(|()| 1)).map(drop)
