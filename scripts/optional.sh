@@ -146,7 +146,7 @@ dependencies() {
 ## features: every combination of features of the published crates builds; some minutes
 features() {
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/features" RUSTFLAGS="-D warnings ${RUSTFLAGS:-}"
-    cargo hack check --locked --feature-powerset -p lfcf-huge-pages -p lfcf-kcas -p lfcf-filter
+    cargo hack check --locked --feature-powerset -p lfcf-huge-pages -p lfcf-shared-memory -p lfcf-kcas -p lfcf-filter
 }
 
 ## fuzz [SECONDS [TARGET ...]]: random saved filters and random keys; builds for 5 min, then 60 s for each TARGET
@@ -224,19 +224,19 @@ oldest() {
         # A workspace without the others, which ask for later versions.
         git ls-files -z Cargo.toml README.md kcas filter | xargs -0 cp --parents --target-directory "$scratch"
         cd "$scratch"
-        sed -i '/^members = \[/,/^\]/c members = ["kcas", "kcas/huge-pages", "filter", "filter/histories"]' Cargo.toml
+        sed -i '/^members = \[/,/^\]/c members = ["filter"]' Cargo.toml
         # Only an unstable cargo chooses these versions.
         RUSTC_BOOTSTRAP=1 cargo update --quiet -Z direct-minimal-versions
     fi
     cargo build --locked -p lfcf-kcas -p lfcf-filter
-    cargo build --locked -p lfcf-kcas -p lfcf-filter --features lfcf-kcas/huge-pages,lfcf-filter/huge-pages,lfcf-filter/serde
+    cargo build --locked -p lfcf-kcas -p lfcf-filter --features lfcf-filter/huge-pages,lfcf-filter/serde,lfcf-filter/shared
 }
 
 ## package [--list]: the packed crates build and pass their tests elsewhere; --list: only what is packed; 10 min
 # Unpacked, each finds the others by an overlay, since none is published. With a nightly compiler, it builds the docs as
 # docs.rs does.
 package() {
-    local packages=(lfcf-huge-pages lfcf-kcas lfcf-filter) selected=() members="" overlay=""
+    local packages=(lfcf-huge-pages lfcf-shared-memory lfcf-kcas lfcf-filter) selected=() members="" overlay=""
     local package archive folder file target unpacked
     for package in "${packages[@]}"; do selected+=(-p "$package"); done
     if [ "${1:-}" = --list ]; then
@@ -281,11 +281,11 @@ END
     export CARGO_TARGET_DIR="$target/unpacked-target"
     # As most users build it, and with all that they can ask for.
     cargo build --workspace
-    cargo test --workspace --features lfcf-filter/huge-pages,lfcf-filter/serde
+    cargo test --workspace --features lfcf-filter/huge-pages,lfcf-filter/serde,lfcf-filter/shared
     if is_there cargo +nightly --version; then
         # With the features that the manifests ask docs.rs for.
         RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --workspace --no-deps \
-            --features lfcf-filter/serde
+            --features lfcf-filter/serde,lfcf-filter/shared
     else
         echo "The docs are not built as docs.rs does: a nightly compiler is missing."
     fi
@@ -341,11 +341,11 @@ semver() {
     mkdir -p "$earlier"
     git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
     for folder in kcas filter; do
-        features=()
-        [ $folder != filter ] || features=(--features serde)
+        features=(--features shared)
+        [ $folder != filter ] || features=(--features serde,shared)
         step "$folder: changes since ${base:0:10}"
         cargo semver-checks --manifest-path "$folder/Cargo.toml" --baseline-root "$earlier" --only-explicit-features \
-            ${features[@]+"${features[@]}"} || status=1
+            "${features[@]}" || status=1
     done
     return $status
 }

@@ -9,7 +9,7 @@ use kcas::storage::Block;
 use crate::buckets::{BucketTable, Buckets};
 use crate::geometry::Location;
 use crate::hashing::{self, FixedState};
-use crate::insert_error::InsertError;
+use crate::insert_error::{InsertAllError, InsertError};
 use crate::layout::Layout;
 use crate::length::fewer;
 use crate::memory::{Beside, Memory};
@@ -167,6 +167,65 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         self.locate(self.hash_one(key)).into()
     }
+
+    /// Inserts every copy of another filter and returns their number. Both filters need the same layout, number of buckets and
+    /// hasher. Other threads may change both during the call.
+    ///
+    /// After `Ok`, each key that was in `source` during the whole call is found here, unless a thread removes it here. Each class
+    /// gains as many copies as `source` held of it at some moment of the call, as in [`try_clone`](Self::try_clone): if both
+    /// filters hold a key once, the result is two copies. False positives add up, because fingerprints are inserted, not keys.
+    /// If the filter is its own source, each class has twice as many copies then.
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// let [seen, other] = [(); 2].map(|()| CuckooFilter::with_capacity(1_000));
+    /// seen.insert("a")?;
+    /// other.insert_all(["a", "b"])?;
+    /// assert_eq!(seen.insert_all_from(&other)?, 2);
+    /// assert!(seen.count("a") == 2 && seen.contains("b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Progress: lock-free, as [`try_clone`](Self::try_clone), whose time and memory it needs in `source`. The call is not atomic:
+    /// each copy is one [`insert`](Self::insert) with its own linearization point.
+    ///
+    /// # Errors
+    /// [`InsertAllError`]; copies that were added before the error remain. To keep the filter as it was, insert into its clone.
+    #[doc(alias("union", "merge", "extend", "append"))]
+    pub fn insert_all_from<V: Memory>(
+        &self,
+        source: &CuckooFilter<S, SLOTS, BITS, V>,
+    ) -> Result<usize, InsertAllError> {
+        let geometry = self.buckets.geometry();
+        let [source_buckets, buckets] = [source.buckets.geometry(), geometry].map(|g| g.buckets());
+        if source_buckets != buckets {
+            return Err(InsertAllError::OtherSize {
+                source_buckets,
+                buckets,
+            });
+        }
+        if source.hasher_digest() != self.hasher_digest() {
+            return Err(InsertAllError::OtherHasher);
+        }
+        let mut added = 0;
+        for (first, word) in source.snapshot()?.enumerate() {
+            let fingerprints =
+                (0..SLOTS).map(|slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
+            for fingerprint in fingerprints.filter(|&fingerprint| fingerprint != 0) {
+                let location = Location {
+                    fingerprint,
+                    first,
+                    second: geometry.other(fingerprint, first),
+                };
+                let inserted = self.insert_at(location);
+                inserted.map_err(|error| InsertAllError::Insert { added, error })?;
+                added += 1;
+            }
+        }
+        source.check_undamaged()?;
+        Ok(added)
+    }
 }
 
 impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS, BITS, W> {
@@ -209,7 +268,12 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
 
     #[cold]
     fn insert_slow_path(&self, hash: u64) -> Result<(), InsertError> {
-        let insert = || update::insert(&self.table(), self.locate(hash));
+        self.insert_at(self.locate(hash))
+    }
+
+    #[inline(always)]
+    fn insert_at(&self, location: Location) -> Result<(), InsertError> {
+        let insert = || update::insert(&self.table(), location);
         self.count_change(|| insert().map(|()| 1)).map(drop)
     }
 

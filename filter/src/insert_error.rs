@@ -1,5 +1,6 @@
-//! [`InsertError`], of all filters.
+//! [`InsertError`], of all filters, and [`InsertAllError`].
 
+use crate::snapshot::SnapshotError;
 use crate::update_error::UpdateError;
 
 /// Why a key was not inserted. Except after `Damaged`, the contents are unchanged, although a growing filter may have grown.
@@ -81,4 +82,40 @@ impl From<UpdateError> for InsertError {
             UpdateError::Damaged => InsertError::Damaged,
         }
     }
+}
+
+/// Why not all copies of a filter were [inserted into another one](crate::CuckooFilter::insert_all_from). Copies that were added
+/// before the error remain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsertAllError {
+    /// The filters differ in size. Nothing was added.
+    #[error(
+        "the source has {source_buckets} buckets and this filter {buckets}: build both with the same number of buckets"
+    )]
+    #[non_exhaustive]
+    OtherSize {
+        /// Number of buckets of the source.
+        source_buckets: usize,
+        /// Number of buckets of this filter.
+        buckets: usize,
+    },
+    /// The filters hash keys differently. Nothing was added.
+    #[error(
+        "the source and this filter hash keys differently: build both with the same hasher and seeds"
+    )]
+    OtherHasher,
+    /// The source could not be read. Nothing was added, except before `Damaged`.
+    #[error("the source cannot be read")]
+    Source(#[from] SnapshotError),
+    /// This filter refused a copy. The other copies of the source were not tried.
+    #[error("this filter refused a copy of the source after {added} were added")]
+    #[non_exhaustive]
+    Insert {
+        /// Number of copies that were added.
+        added: usize,
+        /// Why the next copy was refused.
+        #[source]
+        error: InsertError,
+    },
 }

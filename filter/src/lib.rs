@@ -143,7 +143,7 @@ pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
 pub use growing::{GrowingCuckooFilter, SavedBytes};
 pub use hashing::{FixedState, Mixed, mix};
-pub use insert_error::InsertError;
+pub use insert_error::{InsertAllError, InsertError};
 pub use save::any::load_any;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;

@@ -1,6 +1,7 @@
 //! What all kinds of filters have in common.
 
-use std::hash::{BuildHasher, RandomState};
+use std::fmt::Debug;
+use std::hash::{BuildHasher, DefaultHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -98,6 +99,39 @@ fn every_filter_holder_has_same_calls() {
         thread::scope(|scope| _ = scope.spawn(|| takes_calls(Arc::clone(&shared), &path)));
     }
     takes_calls(Arc::new(GrowingCuckooFilter::new()), &path);
+}
+
+/// Seeds are secret, and nobody wants a million words in a log.
+#[test]
+fn debug_is_one_short_line_without_hasher() {
+    #[derive(Clone, Debug, Default)]
+    struct Secret(RandomState);
+    impl BuildHasher for Secret {
+        type Hasher = DefaultHasher;
+
+        fn build_hasher(&self) -> DefaultHasher {
+            self.0.build_hasher()
+        }
+    }
+    let builder = CuckooFilter::builder().capacity(100_000);
+    let builder = builder.hasher(Secret::default());
+    let expiring = ExpiringCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let growing = GrowingCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let fitted = builder.clone().false_positive_rate(0.01).build().unwrap();
+    let fixed = builder.clone().build().unwrap();
+    fixed.insert("key").unwrap();
+    let shown: [(&dyn Debug, &str); 5] = [
+        (&builder, ""),
+        (&expiring, ""),
+        (&growing, ""),
+        (&fitted, "slots: 5, bits: 10"),
+        (&fixed, "len: 1,"),
+    ];
+    for (shown, part) in shown {
+        let text = format!("{shown:?}");
+        let is_right = text.contains(part) && text.len() < 400 && !text.contains("Secret");
+        assert!(is_right && !text.contains('\n'), "{text}");
+    }
 }
 
 /// The numbers in the docs of `insert_if_absent`.

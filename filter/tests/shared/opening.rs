@@ -45,6 +45,11 @@ fn filters_in_one_file_have_same_keys() {
         ],
         [Ok(true), Ok(false)]
     );
+    let in_memory = CuckooFilter::with_capacity(1_000);
+    assert_eq!(in_memory.insert_all_from(&first), Ok(1));
+    assert_eq!(second.insert_all_from(&in_memory), Ok(1));
+    assert_eq!(second.insert_all_from(&first), Ok(2));
+    assert_eq!(look.count("key"), 4);
     second.remove_all().unwrap();
     assert!(!look.contains("key") && look.is_empty());
 }

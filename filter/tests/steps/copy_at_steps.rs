@@ -39,6 +39,21 @@ fn key_hopping_during_two_copies_is_copied_once() {
     }
 }
 
+/// A key hops in the source before any step of `insert_all_from`: it is inserted once.
+#[test]
+fn key_hopping_in_source_is_inserted_once() {
+    const STEPS: u64 = 80;
+    for (source, target) in PAIRS {
+        let [key, hopped] = [key(source, target, 0), key(target, source, 0)];
+        for hops in 0..STEPS {
+            let (filter, union) = (holding(&[key]), holding(&[]));
+            let hop = move |others: &Small| hop(others, key, hopped);
+            let added = before_step(&filter, hops, hop, |filter| union.insert_all_from(filter));
+            assert_eq!((added, union.count(&key)), (Ok(1), 1), "hops at {hops}");
+        }
+    }
+}
+
 fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
     Arc::new(CuckooFilter::builder().buckets(buckets).build().unwrap())
 }
