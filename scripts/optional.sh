@@ -149,8 +149,8 @@ features() {
     cargo hack check --locked --feature-powerset -p lfcf-huge-pages -p lfcf-shared-memory -p lfcf-kcas -p lfcf-filter
 }
 
-## fuzz [SECONDS [TARGET ...]]: random saved filters and random keys; builds for 5 min, then 60 s for each TARGET
-# TARGETs: saved, keys. It starts with the files of filter/fuzz/saved.tar.gz and of filter/tests/golden. Findings are in
+## fuzz [SECONDS [TARGET ...]]: random saved filters, keys and shared files; builds for 5 min, then 60 s for each TARGET
+# TARGETs: saved, keys, shared. It starts with the files of filter/fuzz/saved.tar.gz and of filter/tests/golden. Findings are in
 # filter/fuzz/artifacts; make a test of each.
 #   fuzz --keep FOLDER BYTES    packs the fewest files of at most BYTES that reach what those of FOLDER and of
 #                               saved.tar.gz reach
@@ -158,7 +158,7 @@ fuzz() {
     local seconds target targets
     # Of our code all is safe but huge-pages, which is not in it: so nothing is to be found by AddressSanitizer.
     fuzzed() { cargo +nightly fuzz run "$1" --fuzz-dir filter/fuzz --sanitizer none "${@:2}"; }
-    mkdir "$scratch"/{keys,kept}
+    mkdir "$scratch"/{keys,shared,kept}
     tar -xzf filter/fuzz/saved.tar.gz -C "$scratch"
     if [ "${1:-}" = --keep ]; then
         fuzzed saved "$scratch/kept" "$scratch/saved" "$2" -- -set_cover_merge=1 -use_counters=0 -max_len="$3"
@@ -168,8 +168,10 @@ fuzz() {
     fi
     seconds=${1:-60}
     targets=("${@:2}")
-    [ ${#targets[@]} -gt 0 ] || targets=(saved keys)
+    [ ${#targets[@]} -gt 0 ] || targets=(saved keys shared)
     cp filter/tests/golden/* "$scratch/saved"
+    # A few bytes damage little.
+    for seed in {1..8}; do head -c 4000 /dev/urandom >"$scratch/shared/$seed"; done
     for target in "${targets[@]}"; do
         step "$target"
         fuzzed "$target" "$scratch/$target" -- -max_total_time="$seconds" -max_len=6000 -timeout=20 -rss_limit_mb=3000

@@ -534,7 +534,7 @@ impl WordArray<Shared> {
         if found != [0, 1].map(|nth| mapping[IDENTITY + nth].load(Ordering::Relaxed)) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        shared_memory::reserve(&file, mapping.len())
+        shared_memory::reserve(&file, &metadata, mapping.len())
     }
 
     /// Takes a lock that at most one thread of all processes has, until it is dropped or its process ends; `None` if one has it.

@@ -1,8 +1,10 @@
 //! Tests of filters in files that processes share.
 #![cfg(all(target_os = "linux", not(feature = "__steps")))]
 
+mod damaged;
 mod file;
 mod opening;
+mod region;
 mod saving;
 // Elsewhere, an exclusive load and store may never succeed when a debugger steps from one to the other.
 #[cfg(target_arch = "x86_64")]

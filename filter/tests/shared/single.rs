@@ -2,7 +2,8 @@
 //!
 //! The test lets a worker make one instruction after another (`ptrace`). What others find after a kill is in the file alone, so
 //! the test keeps the file as it is after each instruction that changes it, and puts it back after the worker has been killed: that is
-//! a kill at every instruction. `KILL_STRIDE=N` kills workers at each N-th instruction indeed.
+//! a kill at every instruction. `KILL_PLACES=N` kills workers indeed, at N instructions of each call, or at all if it has few more;
+//! and it kills saves next to other calls.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -11,8 +12,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-use filter::CuckooFilter;
 use filter::shared::SharedCuckooFilter;
+use filter::{CuckooFilter, SnapshotError};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
@@ -25,6 +26,9 @@ use crate::worker::{self, Worker};
 
 const TEST: &str = "single::call_killed_at_any_instruction_is_atomic";
 const BUCKETS: usize = 32;
+/// The number of the word after the buckets that announces a snapshot, and of all words.
+const ANNOUNCEMENT: usize = BUCKETS.next_multiple_of(8);
+const WORDS: usize = ANNOUNCEMENT + 1 + BUCKETS;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -32,6 +36,7 @@ enum Kind {
     InsertIfAbsent,
     Remove,
     TakeOverAll,
+    Save,
 }
 
 /// A call, and its key.
@@ -39,11 +44,12 @@ enum Kind {
 struct Call(Kind, u64);
 
 const TAKE_OVER_ALL: Call = Call(Kind::TakeOverAll, u64::MAX);
+const SAVE: Call = Call(Kind::Save, u64::MAX);
 
 impl Call {
     fn from_task(kind: &str, key: &str) -> Call {
         use Kind::*;
-        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll];
+        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll, Save];
         let kind = kinds[kind.parse::<usize>().unwrap()];
         Call(kind, key.parse().unwrap())
     }
@@ -54,6 +60,7 @@ impl Call {
             Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
             Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
             Kind::TakeOverAll => filter.take_over_all().unwrap(),
+            Kind::Save => drop(filter.to_bytes().unwrap()),
         }
     }
 
@@ -134,10 +141,21 @@ impl Drop for Traced {
     }
 }
 
-/// What is left in a file: the header with the records of the first 16 ids, and the table.
+/// What is left in a file: the header with the records of the first 16 ids, the table, and the snapshot.
 type Left = Vec<u8>;
 
 const RECORDS: usize = 4_096 + 16 * 256;
+
+/// Returns what announces a snapshot: the number of the snapshot in the higher bits, odd while it is under way.
+fn announced(left: &Left) -> u64 {
+    let word = &left[RECORDS + 8 * ANNOUNCEMENT..][..8];
+    u64::from_ne_bytes(word.try_into().unwrap())
+}
+
+/// True if a killed worker has left an operation or a snapshot.
+fn is_unfinished(left: &Left) -> bool {
+    has_tags(&left[RECORDS..]) || announced(left) >> 33 & 1 == 1
+}
 
 /// A filter in a given state, which is put back before each call.
 struct Table {
@@ -147,6 +165,8 @@ struct Table {
     filled: Left,
     keys: Vec<u64>,
     present: usize,
+    /// What announces a snapshot when a call begins.
+    announced: u64,
 }
 
 impl Table {
@@ -167,13 +187,14 @@ impl Table {
             filled: Vec::new(),
             keys,
             present,
+            announced: 0,
         };
         table.filled = table.read();
         table
     }
 
     fn read(&self) -> Left {
-        let mut left = vec![0; RECORDS + 8 * BUCKETS];
+        let mut left = vec![0; RECORDS + 8 * WORDS];
         let (records, table) = left.split_at_mut(RECORDS);
         self.opened.read_exact_at(records, 0).unwrap();
         self.opened.read_exact_at(table, TABLE).unwrap();
@@ -197,7 +218,11 @@ impl Table {
 
     /// Starts a worker that stops before the call.
     fn start(&self, call: Call) -> Traced {
-        Traced::start(&self.file.0, call).unwrap()
+        let worker = Traced::start(&self.file.0, call).unwrap();
+        let word = self.announced.to_ne_bytes();
+        let place = TABLE + 8 * ANNOUNCEMENT as u64;
+        self.opened.write_all_at(&word, place).unwrap();
+        worker
     }
 
     /// Finds a call of an absent key that changes this many words.
@@ -215,16 +240,26 @@ impl Table {
         found.next().expect("a key with this many changes")
     }
 
-    /// Lets a worker end its call. Returns the file as it is before each change and at the end.
-    fn finish(&self, worker: &Traced) -> Vec<Left> {
+    /// Lets a worker end its call. Returns the file as it is before each change and at the end, and the number of instructions.
+    /// Whoever begins or ends a snapshot must have the lock.
+    fn finish(&self, worker: &Traced) -> (Vec<Left>, usize) {
         let mut left = vec![self.read()];
+        let mut last = announced(&left[0]);
+        let mut steps = 0;
         while worker.step() {
+            steps += 1;
             let now = self.read();
-            if now != left[left.len() - 1] {
-                left.push(now);
+            if now == left[left.len() - 1] {
+                continue;
             }
+            // Not the tag of an operation that compares the word.
+            if announced(&now) != last && !has_tags(&announced(&now).to_ne_bytes()) {
+                last = announced(&now);
+                assert_eq!(self.filter.to_bytes(), Err(SnapshotError::Busy));
+            }
+            left.push(now);
         }
-        left
+        (left, steps)
     }
 
     /// Checks all keys but those of some calls, which may be there once. Returns of each call whether it has taken effect.
@@ -247,8 +282,16 @@ impl Table {
         effects.collect()
     }
 
+    /// Checks that a copy has what the filter has.
+    fn check_copy(&self, when: &str) {
+        let copy = self.filter.try_clone().expect(when);
+        let is_same = |key| copy.count(key) == self.filter.count(key);
+        assert!(self.keys.iter().all(is_same), "{when}: another copy");
+    }
+
     /// Checks what is left when the workers of these calls have been killed. Their ids are taken over by a process that wants to
-    /// know what has happened, or by one that claims and uses them; at once, or after others have met what is left.
+    /// know what has happened, or by one that claims and uses them; at once, or after others have met what is left. The filter
+    /// can then be saved as it is.
     fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<bool> {
         let mut after = Vec::new();
         for (with_others, as_heir) in [(true, false), (true, true), (false, true), (false, false)] {
@@ -264,6 +307,7 @@ impl Table {
             };
             if with_others {
                 others.for_each(|key| change(&self.filter, key));
+                self.check_copy(&when);
             }
             if as_heir {
                 change(&open(&self.file.0), &self.keys[0]);
@@ -272,6 +316,7 @@ impl Table {
             }
             assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
             after = self.check(calls, &when);
+            self.check_copy(&when);
             // Only another worker may complete a call.
             let are_same = after == before;
             assert!(are_same || with_others, "{when}: completed by the heir");
@@ -282,15 +327,17 @@ impl Table {
     }
 
     /// Kills a worker at each instruction of a call.
-    fn kill(&self, call: Call, stride: Option<usize>) {
+    fn kill(&self, call: Call, places: Option<usize>) {
         self.begin();
         let worker = self.start(call);
-        let mut left = self.finish(&worker);
+        let (mut left, steps) = self.finish(&worker);
         drop(worker);
         assert!(self.read() == left[left.len() - 1]);
-        if let Some(stride) = stride {
+        if let Some(places) = places {
             left.clear();
-            for nth in (0..).step_by(stride) {
+            let stride = (steps / places).max(1);
+            for first in (0..).step_by(stride) {
+                let nth = first + rand::random_range(0..stride);
                 self.begin();
                 let worker = self.start(call);
                 let is_over = !(0..nth).all(|_| worker.step());
@@ -301,9 +348,11 @@ impl Table {
                 }
             }
         }
-        let with_tags = left.iter().filter(|left| has_tags(&left[RECORDS..]));
-        let (kills, with_tags) = (left.len(), with_tags.count());
-        println!("{call:?}: killed at {kills} places, at {with_tags} of them with tags");
+        let unfinished = left.iter().filter(|left| is_unfinished(left)).count();
+        let kills = left.len();
+        println!(
+            "{call:?}: killed at {kills} places of {steps}, at {unfinished} of them unfinished"
+        );
         let mut took_effect = false;
         for (nth, left) in left.iter().enumerate() {
             let effects = self.check_left(&[call], left, &format!("{nth} of {kills}"));
@@ -313,22 +362,23 @@ impl Table {
         assert!(took_effect);
     }
 
-    /// Kills the worker of a call wherever it has tags in the table, and then, at each instruction, that of another call, which
-    /// meets them or takes them over.
-    fn kill_both(&self, calls: [Call; 2]) {
+    /// Kills the worker of a call at places where it has tags in the table or a snapshot under way, and then, at each instruction,
+    /// that of another call, which meets them or takes them over.
+    fn kill_both(&self, calls: [Call; 2], every: usize) {
         self.begin();
         let base = self.read();
         let [first, second] = calls.map(|call| self.start(call));
-        let states = self.finish(&first);
+        let (states, _) = self.finish(&first);
         drop([first, second]);
-        for nth in (0..states.len()).filter(|&nth| has_tags(&states[nth][RECORDS..])) {
+        let unfinished = (0..states.len()).filter(|&nth| is_unfinished(&states[nth]));
+        for nth in unfinished.step_by(every) {
             self.put_back(&base);
             let [first, second] = calls.map(|call| self.start(call));
             while self.read() != states[nth] {
                 assert!(first.step(), "another course of {:?}", calls[0]);
             }
             drop(first);
-            let left = self.finish(&second);
+            let (left, _) = self.finish(&second);
             drop(second);
             for (at, left) in left.iter().enumerate() {
                 self.check_left(&calls, left, &format!("{nth} and {at}"));
@@ -356,22 +406,33 @@ fn call_killed_at_any_instruction_is_atomic() {
     if let Some(task) = worker::task() {
         return work(&task);
     }
-    let stride = env::var("KILL_STRIDE").ok();
-    let stride = stride.map(|stride| stride.parse().unwrap());
-    let half = Table::new(2 * BUCKETS);
+    let places = env::var("KILL_PLACES").ok();
+    let places = places.map(|places| places.parse().unwrap());
+    let mut half = Table::new(2 * BUCKETS);
     if !can_trace(&half) {
         return;
     }
-    half.kill(half.call(Kind::Insert, 1), stride);
-    half.kill(half.call(Kind::InsertIfAbsent, 1), stride);
-    half.kill(Call(Kind::Remove, half.keys[3]), stride);
+    half.kill(half.call(Kind::Insert, 1), places);
+    half.kill(half.call(Kind::InsertIfAbsent, 1), places);
+    half.kill(Call(Kind::Remove, half.keys[3]), places);
+    // A process that was killed has left a snapshot.
+    half.announced = 1 << 33;
+    half.kill(TAKE_OVER_ALL, places);
+    half.kill(Call(Kind::Remove, half.keys[3]), places);
+    half.kill(SAVE, places);
     drop(half);
     let full = Table::new(4 * BUCKETS * 93 / 100);
     for chain in [2, 3] {
-        full.kill(full.call(Kind::Insert, chain), stride);
-        full.kill(full.call(Kind::InsertIfAbsent, chain), stride);
+        full.kill(full.call(Kind::Insert, chain), places);
+        full.kill(full.call(Kind::InsertIfAbsent, chain), places);
     }
     let first = full.call(Kind::InsertIfAbsent, 3);
-    full.kill_both([first, TAKE_OVER_ALL]);
-    full.kill_both([first, first]);
+    full.kill_both([first, TAKE_OVER_ALL], 1);
+    full.kill_both([first, first], 1);
+    if places.is_some() {
+        full.kill_both([first, SAVE], 3);
+        for second in [first, SAVE, TAKE_OVER_ALL] {
+            full.kill_both([SAVE, second], 16);
+        }
+    }
 }

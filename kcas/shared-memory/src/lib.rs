@@ -9,7 +9,7 @@
 mod locks;
 
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
@@ -139,7 +139,7 @@ pub fn create_unnamed(folder: &Path, words: usize, reserved: usize, mode: u32) -
     options.read(true).write(true).mode(mode);
     let file = options.custom_flags(libc::O_TMPFILE).open(folder)?;
     file.set_len(bytes_of(words)? as u64)?;
-    reserve(&file, reserved)?;
+    reserve(&file, &file.metadata()?, reserved)?;
     Ok(file)
 }
 
@@ -151,17 +151,17 @@ fn bytes_of(words: usize) -> io::Result<i64> {
 }
 
 /// Reserves the memory of the first words of a file, so that no later access lacks any (which would end the process by SIGBUS).
-/// Processes may use the words meanwhile. (`posix_fallocate` of the C library might write into them.)
+/// `metadata` is the file's. Processes may use the words meanwhile. (`posix_fallocate` of the C library might write into them.)
 ///
 /// # Errors
 /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; [`Unsupported`](io::ErrorKind::Unsupported) in a
 /// file system that reserves no memory; any other when the system refuses, or lacks memory.
-pub fn reserve(file: &File, words: usize) -> io::Result<()> {
+pub fn reserve(file: &File, metadata: &Metadata, words: usize) -> io::Result<()> {
     const MIN_PIECE: i64 = 1 << 16;
     let (mut reserved, bytes) = (0, bytes_of(words)?);
     // If it can be, all at once: otherwise, too little memory would be found when all of it is taken.
     let mut piece = bytes;
-    if file.metadata()?.len() < bytes as u64 {
+    if metadata.len() < bytes as u64 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     while reserved < bytes {

@@ -3,9 +3,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs, process};
+use std::{env, fs, process, thread};
 
 use shared_memory::Locks;
 
@@ -113,10 +114,46 @@ fn cut_file_is_not_enlarged() {
     let file = File::new("cut");
     let opened = fs::File::create(&file.0).unwrap();
     opened.set_len(7_999).unwrap();
-    let error = shared_memory::reserve(&opened, 1_000).unwrap_err();
+    let metadata = opened.metadata().unwrap();
+    let error = shared_memory::reserve(&opened, &metadata, 1_000).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
-    shared_memory::reserve(&opened, 999).unwrap();
+    shared_memory::reserve(&opened, &metadata, 999).unwrap();
     assert_eq!(opened.metadata().unwrap().len(), 7_999);
+}
+
+/// Lets the system answer this thread as if a signal had come when it reserves more than this many bytes at once.
+fn interrupt_reservations_above(bytes: u32) {
+    let answer = libc::SECCOMP_RET_ERRNO | libc::EINTR as u32;
+    let program = [
+        (0x20, 0, 0, 0), // Load the number of the call.
+        (0x15, 0, 3, libc::SYS_fallocate as u32),
+        (0x20, 0, 0, 16 + 3 * 8), // Load the lower half of its fourth argument.
+        (0x25, 0, 1, bytes),
+        (0x06, 0, 0, answer),
+        (0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let mut filter = program.map(|(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k });
+    let (len, filter) = (filter.len() as u16, filter.as_mut_ptr());
+    let program = libc::sock_fprog { len, filter };
+    // SAFETY: the first call has no pointer; that of the second is to a program, which the system copies.
+    let set = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program)
+    };
+    assert_eq!(set, 0);
+}
+
+/// On older kernels, a signal makes tmpfs give back what it has just reserved.
+#[test]
+fn reservation_ends_despite_signals() {
+    let reserve = || {
+        interrupt_reservations_above(1 << 20);
+        let name = File::new("signals");
+        let folder = name.0.parent().unwrap();
+        let file = shared_memory::create_unnamed(folder, 1 << 20, 1 << 20, 0o600).unwrap();
+        assert!(file.metadata().unwrap().blocks() >= 1 << 14);
+    };
+    thread::spawn(reserve).join().unwrap();
 }
 
 /// Runs a test again, with the name of a file system that is mounted for this program alone, where users may do that.

@@ -1,7 +1,6 @@
 //! Tests of arrays in files that processes map.
 #![cfg(all(target_os = "linux", not(feature = "__steps")))]
 
-mod damaged;
 mod opening;
 
 use std::path::PathBuf;
