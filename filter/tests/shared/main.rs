@@ -1,6 +1,8 @@
 //! Tests of filters in files that processes share.
 #![cfg(all(target_os = "linux", not(feature = "__steps")))]
 
+mod any;
+mod expiring;
 mod file;
 mod opening;
 mod saving;

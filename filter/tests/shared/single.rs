@@ -11,14 +11,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-use filter::CuckooFilter;
-use filter::shared::SharedCuckooFilter;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
 
+use crate::any::AnyFilter;
 use crate::file::File;
 use crate::storm::{self, TABLE, has_tags};
 use crate::worker::{self, Worker};
@@ -27,33 +26,36 @@ const TEST: &str = "single::call_killed_at_any_instruction_is_atomic";
 const BUCKETS: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Insert,
     InsertIfAbsent,
     Remove,
     TakeOverAll,
+    /// Instead of a key, it has the number of a period.
+    AdvanceTo,
 }
 
 /// A call, and its key.
 #[derive(Clone, Copy, Debug)]
-struct Call(Kind, u64);
+pub(crate) struct Call(pub(crate) Kind, pub(crate) u64);
 
 const TAKE_OVER_ALL: Call = Call(Kind::TakeOverAll, u64::MAX);
 
 impl Call {
     fn from_task(kind: &str, key: &str) -> Call {
         use Kind::*;
-        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll];
+        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll, AdvanceTo];
         let kind = kinds[kind.parse::<usize>().unwrap()];
         Call(kind, key.parse().unwrap())
     }
 
-    fn run(self, filter: &SharedCuckooFilter) {
+    fn run(self, filter: &AnyFilter) {
         match self.0 {
             Kind::Insert => filter.insert(&self.1).unwrap(),
             Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
             Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
             Kind::TakeOverAll => filter.take_over_all().unwrap(),
+            Kind::AdvanceTo => filter.advance_to(self.1),
         }
     }
 
@@ -71,7 +73,7 @@ fn work(task: &str) {
     let (send, receive) = mpsc::channel();
     // Another thread has the first id of the block.
     thread::spawn(move || {
-        send.send(open(path.as_ref())).unwrap();
+        send.send(AnyFilter::open(path.as_ref())).unwrap();
         thread::sleep(Duration::MAX);
     });
     let filter = receive.recv().unwrap();
@@ -84,12 +86,8 @@ fn work(task: &str) {
     process::exit(0);
 }
 
-fn open(path: &Path) -> SharedCuckooFilter {
-    CuckooFilter::builder().open_shared(path).unwrap()
-}
-
 /// A worker, and the thread of it that makes the call.
-struct Traced(Worker, Pid);
+pub(crate) struct Traced(Worker, Pid);
 
 impl Traced {
     /// Starts a worker that stops before the call.
@@ -135,26 +133,29 @@ impl Drop for Traced {
 }
 
 /// What is left in a file: the header with the records of the first 16 ids, and the table.
-type Left = Vec<u8>;
+pub(crate) type Left = Vec<u8>;
 
-const RECORDS: usize = 4_096 + 16 * 256;
+pub(crate) const RECORDS: usize = 4_096 + 16 * 256;
 
 /// A filter in a given state, which is put back before each call.
-struct Table {
-    file: File,
+pub(crate) struct Table {
+    pub(crate) file: File,
     opened: fs::File,
-    filter: SharedCuckooFilter,
+    pub(crate) filter: AnyFilter,
     filled: Left,
-    keys: Vec<u64>,
+    pub(crate) keys: Vec<u64>,
     present: usize,
 }
 
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
     fn new(present: usize) -> Table {
-        let file = File::new("single");
-        let builder = CuckooFilter::builder().buckets(BUCKETS);
-        let filter = builder.open_or_create_shared(&file.0).unwrap();
+        Table::of("single", present, false)
+    }
+
+    pub(crate) fn of(name: &str, present: usize, expires: bool) -> Table {
+        let file = File::new(name);
+        let filter = AnyFilter::create(&file.0, BUCKETS, expires);
         let keys: Vec<_> = storm::keys(BUCKETS).take(8 * BUCKETS).collect();
         for key in &keys[..present] {
             filter.insert(key).unwrap();
@@ -172,7 +173,7 @@ impl Table {
         table
     }
 
-    fn read(&self) -> Left {
+    pub(crate) fn read(&self) -> Left {
         let mut left = vec![0; RECORDS + 8 * BUCKETS];
         let (records, table) = left.split_at_mut(RECORDS);
         self.opened.read_exact_at(records, 0).unwrap();
@@ -180,7 +181,7 @@ impl Table {
         left
     }
 
-    fn put_back(&self, left: &Left) {
+    pub(crate) fn put_back(&self, left: &Left) {
         let (records, table) = left.split_at(RECORDS);
         self.opened.write_all_at(records, 0).unwrap();
         self.opened.write_all_at(table, TABLE).unwrap();
@@ -188,7 +189,7 @@ impl Table {
 
     /// Fills the table again. The record of the next worker keeps another call.
     fn begin(&self) {
-        let (heir, key) = (open(&self.file.0), self.keys.last().unwrap());
+        let (heir, key) = (AnyFilter::open(&self.file.0), self.keys.last().unwrap());
         assert_eq!(heir.insert_if_absent(key), Ok(true));
         let table = &self.filled[RECORDS..];
         self.opened.write_all_at(table, TABLE).unwrap();
@@ -196,7 +197,7 @@ impl Table {
     }
 
     /// Starts a worker that stops before the call.
-    fn start(&self, call: Call) -> Traced {
+    pub(crate) fn start(&self, call: Call) -> Traced {
         Traced::start(&self.file.0, call).unwrap()
     }
 
@@ -216,7 +217,7 @@ impl Table {
     }
 
     /// Lets a worker end its call. Returns the file as it is before each change and at the end.
-    fn finish(&self, worker: &Traced) -> Vec<Left> {
+    pub(crate) fn finish(&self, worker: &Traced) -> Vec<Left> {
         let mut left = vec![self.read()];
         while worker.step() {
             let now = self.read();
@@ -258,7 +259,7 @@ impl Table {
             let before = self.check(calls, &when);
             let is_other = |key: &&u64| calls.iter().all(|call| call.1 != **key);
             let others = self.keys[..self.present].iter().filter(is_other);
-            let change = |filter: &SharedCuckooFilter, key| {
+            let change = |filter: &AnyFilter, key| {
                 assert_eq!(filter.remove(key), Ok(true), "{when}: key {key}");
                 assert_eq!(filter.insert_if_absent(key), Ok(true), "{when}: key {key}");
             };
@@ -266,7 +267,7 @@ impl Table {
                 others.for_each(|key| change(&self.filter, key));
             }
             if as_heir {
-                change(&open(&self.file.0), &self.keys[0]);
+                change(&AnyFilter::open(&self.file.0), &self.keys[0]);
             } else {
                 self.filter.take_over_all().unwrap();
             }
@@ -338,7 +339,7 @@ impl Table {
 }
 
 /// True if one process may trace another here. Says so if not.
-fn can_trace(table: &Table) -> bool {
+pub(crate) fn can_trace(table: &Table) -> bool {
     match Traced::start(&table.file.0, TAKE_OVER_ALL) {
         Ok(_) => true,
         Err(error @ (Errno::EPERM | Errno::EACCES | Errno::ENOSYS)) => {
