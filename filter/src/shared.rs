@@ -40,7 +40,7 @@
 //!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves. (The
 //!   `insert_if_absent` that finds the damage may return false.) On a full file system it can also kill the others by SIGBUS: it
 //!   gives back memory of the file (`FALLOC_FL_PUNCH_HOLE`), or announces a save in a file that has no room for one yet.
-//! - **Growing and expiring** filters cannot be shared.
+//! - **Growing** filters cannot be shared.
 //!
 //! # Saving
 //!
@@ -59,6 +59,37 @@
 //! seen.save("/var/lib/seen.filter")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Expiring filters
+//!
+//! A [`SharedExpiringCuckooFilter`] is opened with the length of a period. Call
+//! [`advance_to_now`](SharedExpiringCuckooFilter::advance_to_now) before each other call, in each process:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use filter::ExpiringCuckooFilter;
+//!
+//! # let path = std::path::PathBuf::from(format!("/dev/shm/filter-lately-{}", std::process::id()));
+//! let lately = ExpiringCuckooFilter::builder().capacity(1_000_000);
+//! let lately = lately.open_or_create_shared(&path, Duration::from_secs(1_800))?;
+//! lately.advance_to_now()?; // finds nothing to do, except once in half an hour
+//! assert!(lately.insert_or_renew("request 7")?); // new; remembered for 1 to 1.5 hours
+//! # std::fs::remove_file(format!("{}.lock", path.display()))?;
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - **Each period begins once.** The file has the number of the period, the length of a period and the moment of the first one,
+//!   so all processes find the same number and the first call begins that period. Another length is
+//!   [refused](OpenError::OtherParameters).
+//! - **Periods of your own.** To count something else than time, call [`advance_to`](ExpiringCuckooFilter::advance_to) with
+//!   numbers that all processes share: a number that has begun does nothing. [`advance`](ExpiringCuckooFilter::advance) begins one
+//!   for each call. The time since a process began ([`Instant`](std::time::Instant)) is no such number.
+//! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or over finishes
+//!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
+//! - Saves, [`into_shared`](ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
+//!   loaded into a file, the time since the save does not count.
 //!
 //! # Size
 //!
@@ -110,12 +141,14 @@
 use std::hash::{BuildHasher, Hash};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use kcas::WordArray;
 use kcas::shared::{Contents, Lock, Shared, USER};
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::thread_id::TooManyThreads;
 
+pub use crate::expiring::shared::SharedExpiringCuckooFilter;
 pub use kcas::shared::OpenError;
 
 use crate::buckets::{BucketTable, Buckets};
@@ -136,6 +169,10 @@ use crate::update_error::UpdateError;
 /// Kinds of filters: "CUCKOO" and "EXPIRE", each with the version of what the words mean.
 const FIXED: u64 = 0x4355_434b_4f4f_0002;
 const EXPIRING: u64 = 0x4558_5049_5245_0001;
+
+/// The length of a period in nanoseconds; and a period, with the moment at which it begins, in nanoseconds since the system was
+/// started. Zero if nothing expires.
+pub(crate) type Time = [u64; 3];
 
 /// A [`CuckooFilter`] in a file that processes share: see the [module](self). Its calls are those of any filter in memory, and a
 /// few more.
@@ -213,7 +250,7 @@ fn hold(words: &WordArray<Shared>) -> Result<Lock, SnapshotError> {
     Ok(lock)
 }
 
-/// A [`SharedCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
+/// A [`SharedCuckooFilter`] or [`SharedExpiringCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
 #[derive(Debug)]
 pub struct SharedLookup<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12>(
     SharedCuckooFilter<S, SLOTS, BITS>,
@@ -299,25 +336,38 @@ pub(crate) fn buckets_for_file<const SLOTS: usize, const BITS: usize>(
     buckets.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// What the header of a file says of a filter. The last words are for the kind of filter.
+/// What the header of a file says of a filter, and of the periods of one that expires.
 pub(crate) fn header<L: Saved>(
     buckets: usize,
     hasher: &impl BuildHasher,
-    [first, second, third]: [u64; 3],
+    time: Time,
 ) -> [u64; USER] {
     let (slots, bits, ages) = L::LAYOUT;
     let kind = if ages == 0 { FIXED } else { EXPIRING };
     let layout = (ages as u64) << 48 | (slots as u64) << 32 | bits as u64;
     let digest = digest_of_known_keys(hasher);
+    let [length, period, begin] = time;
+    let buckets = buckets as u64;
+    [kind, layout, buckets, digest, length, period, begin, 0]
+}
+
+/// Returns what a filter must have in common with its file.
+fn parameters([kind, layout, _, digest, length, ..]: [u64; USER]) -> [(&'static str, String); 4] {
+    let kind = match kind {
+        FIXED => "a filter of fixed size".to_owned(),
+        EXPIRING => "an expiring filter".to_owned(),
+        _ => format!("{kind:#x}"),
+    };
+    let [ages, slots, bits] = [layout >> 48, layout >> 32 & 0xffff, layout & 0xffff_ffff];
+    let length = Duration::from_nanos(length);
     [
-        kind,
-        layout,
-        buckets as u64,
-        digest,
-        first,
-        second,
-        third,
-        0,
+        ("kind", kind),
+        (
+            "layout",
+            format!("{slots} slots of {bits} bits, and {ages} bits of age"),
+        ),
+        ("hasher's digest", format!("{digest:#x}")),
+        ("length of a period", format!("{length:?}")),
     ]
 }
 
@@ -338,57 +388,26 @@ pub(crate) fn create(
     WordArray::create_with(path, len, header, contents)
 }
 
-/// A parameter that differs from that of the file.
-pub(crate) fn other_parameter(
-    parameter: &'static str,
-    [found, expected]: [String; 2],
-) -> OpenError {
-    OpenError::OtherParameters {
-        parameter,
-        found,
-        expected,
-    }
-}
-
-fn kind_name(kind: u64) -> String {
-    match kind {
-        FIXED => "a filter of fixed size".to_owned(),
-        EXPIRING => "an expiring filter".to_owned(),
-        _ => format!("{kind:#x}"),
-    }
-}
-
-fn layout_name(layout: u64) -> String {
-    let [slots, bits] = [layout >> 32 & 0xffff, layout & 0xffff_ffff];
-    match layout >> 48 {
-        0 => format!("{slots} slots of {bits} bits"),
-        ages => format!("{slots} slots of {bits} bits with {ages} bits of age"),
-    }
-}
-
-fn hasher_name(digest: u64) -> String {
-    format!("one with the digest {digest:#x}")
-}
-
 impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
-    /// Returns the table of a file, if it is of a filter with this layout and hasher.
+    /// Returns the table of a file, if it is of a filter with this layout, hasher and length of a period, if one is given.
     pub(crate) fn of_file<L: Saved>(
         words: WordArray<Shared>,
         hasher: &impl BuildHasher,
+        period: Option<u64>,
     ) -> Result<Self, OpenError> {
-        let (found, expected) = (words.user(), header::<L>(0, hasher, [0; 3]));
-        let parameters: [(_, _, fn(u64) -> String); 3] = [
-            ("kind", 0, kind_name),
-            ("layout", 1, layout_name),
-            ("hasher", 3, hasher_name),
-        ];
-        for (parameter, place, name) in parameters {
-            if found[place] != expected[place] {
-                let names = [found, expected].map(|header| name(header[place]));
-                return Err(other_parameter(parameter, names));
+        let user = words.user();
+        let expected = header::<L>(0, hasher, [period.unwrap_or(user[4]), 0, 0]);
+        let pairs = parameters(user).into_iter().zip(parameters(expected));
+        for ((parameter, found), (_, expected)) in pairs {
+            if found != expected {
+                return Err(OpenError::OtherParameters {
+                    parameter,
+                    found,
+                    expected,
+                });
             }
         }
-        let buckets = usize::try_from(found[2]).unwrap_or(0);
+        let buckets = usize::try_from(user[2]).unwrap_or(0);
         if !(1..=MAX_BUCKETS).contains(&buckets)
             || words.len() != InFile::<Shared, Lock>::words(buckets).0
         {
@@ -482,7 +501,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
 /// What only a filter in a file has.
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S, SLOTS, BITS> {
     fn of_file(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
-        let buckets = Buckets::of_file::<Layout<SLOTS, BITS>>(words, &hasher)?;
+        let buckets = Buckets::of_file::<Layout<SLOTS, BITS>>(words, &hasher, None)?;
         buckets.end_dead_snapshot()?;
         Ok(CuckooFilter::in_memory(buckets, (), hasher))
     }
@@ -544,7 +563,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOTS, BITS> {
     /// Ages are not looked at, if this filter has them.
     pub(crate) fn new<L: Saved>(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
-        let buckets = Buckets::of_file::<L>(words, &hasher)?;
+        let buckets = Buckets::of_file::<L>(words, &hasher, None)?;
         Ok(SharedLookup(CuckooFilter::in_memory(buckets, (), hasher)))
     }
 }

@@ -8,7 +8,7 @@ mod ages;
 mod builder;
 mod saved;
 #[cfg(shared_words)]
-mod shared;
+pub(crate) mod shared;
 mod table;
 
 use std::fmt;
@@ -36,8 +36,6 @@ use crate::{batch, lookup, update};
 
 pub use ages::AgedLayout;
 pub use builder::ExpiringBuilder;
-#[cfg(shared_words)]
-pub use shared::SharedExpiringCuckooFilter;
 use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
@@ -82,7 +80,8 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 ///   while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and `advance` can be wrong
 ///   as well.
 ///
-/// `W` says where its words are, as in a [`CuckooFilter`](crate::CuckooFilter).
+/// `W` says where its words are, as in a [`CuckooFilter`](crate::CuckooFilter): in a file if it is a
+/// `SharedExpiringCuckooFilter`.
 pub struct ExpiringCuckooFilter<
     S = FixedState,
     const SLOTS: usize = 4,

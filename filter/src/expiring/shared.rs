@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kcas::WordArray;
-use kcas::shared::{OpenError, Shared, USER, time_since_boot};
+use kcas::shared::{OpenError, Shared, time_since_boot};
 
 use super::table::{Aged, Clock};
 use super::{AgedLayout, ExpiringCuckooFilter};
@@ -14,9 +14,7 @@ use crate::buckets::{BucketTable, Buckets};
 use crate::builder::Builder;
 use crate::hashing::FixedState;
 use crate::layout::Layout;
-use crate::shared::{
-    SharedLookup, buckets_for_file, create, header, open_or_create, other_parameter,
-};
+use crate::shared::{SharedLookup, Time, buckets_for_file, create, header, open_or_create};
 use crate::update_error::AdvanceError;
 
 /// An [`ExpiringCuckooFilter`] in a file that processes share: see [`shared`](crate::shared#expiring-filters).
@@ -27,12 +25,9 @@ pub type SharedExpiringCuckooFilter<
     const AGE_BITS: usize = 2,
 > = ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, Shared>;
 
-/// What the header says of time: the length of a period in nanoseconds; and a period, with the moment at which it begins, in
-/// nanoseconds since the system was started.
-type Time = [u64; 3];
-
-fn time(header: [u64; USER]) -> Time {
-    [4, 5, 6].map(|place| header[place])
+fn time(words: &WordArray<Shared>) -> Time {
+    let user = words.user();
+    [4, 5, 6].map(|place| user[place])
 }
 
 /// # Errors
@@ -73,12 +68,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
             let clock = Clock::when_swept(buckets, 0);
             create(path, header, Vec::new(), [0, clock.word()])
         })?;
-        let filter = ExpiringCuckooFilter::of_file(array, hasher)?;
-        if filter.period_length() != period {
-            let lengths = [filter.period_length(), period].map(|length| format!("{length:?}"));
-            return Err(other_parameter("length of a period", lengths));
-        }
-        Ok(filter)
+        ExpiringCuckooFilter::of_file(array, hasher, Some(expected[0]))
     }
 
     /// Opens the filter in this file. Its size and the length of its periods are those of the file; its layout and hasher must be
@@ -90,7 +80,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         self,
         path: impl AsRef<Path>,
     ) -> Result<SharedExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, OpenError> {
-        ExpiringCuckooFilter::of_file(WordArray::open(path.as_ref())?, self.hasher)
+        ExpiringCuckooFilter::of_file(WordArray::open(path.as_ref())?, self.hasher, None)
     }
 
     /// Opens the filter in this file for lookups alone. Only the right to read the file is needed.
@@ -130,7 +120,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
             words,
             [self.sum() as u64, clock.word()],
         )?;
-        ExpiringCuckooFilter::of_file(array, self.hasher)
+        ExpiringCuckooFilter::of_file(array, self.hasher, None)
     }
 }
 
@@ -138,8 +128,13 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     SharedExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
-    fn of_file(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
-        let buckets = Buckets::of_file::<AgedLayout<SLOTS, BITS, AGE_BITS>>(words, &hasher)?;
+    fn of_file(
+        words: WordArray<Shared>,
+        hasher: S,
+        period: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        let buckets =
+            Buckets::of_file::<AgedLayout<SLOTS, BITS, AGE_BITS>>(words, &hasher, period)?;
         buckets.end_dead_snapshot()?;
         let clock = Clock::when_swept(buckets.geometry().buckets(), 0);
         Ok(ExpiringCuckooFilter {
@@ -160,7 +155,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
     /// # Errors
     /// [`AdvanceError`].
     pub fn advance_to_now(&self) -> Result<(), AdvanceError> {
-        let [length, period, begin] = time(self.words().user());
+        let [length, period, begin] = time(self.words());
         let elapsed = (time_since_boot().as_nanos() as u64).saturating_sub(begin);
         // Only damage makes the length zero.
         let begun = elapsed.checked_div(length).unwrap_or(0);
@@ -169,7 +164,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
 
     /// Returns the length of a period, which [`advance_to_now`](Self::advance_to_now) uses.
     pub fn period_length(&self) -> Duration {
-        Duration::from_nanos(time(self.words().user())[0])
+        Duration::from_nanos(time(self.words())[0])
     }
 
     /// [`SharedCuckooFilter::recount`](crate::shared::SharedCuckooFilter::recount).
@@ -180,7 +175,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
     /// [`SharedCuckooFilter::take_over_all`](crate::shared::SharedCuckooFilter::take_over_all).
     ///
     /// # Errors
-    /// As there.
+    /// See [`take_over_all`](crate::shared::SharedCuckooFilter::take_over_all).
     pub fn take_over_all(&self) -> Result<(), OpenError> {
         self.table.buckets.take_over_all()
     }

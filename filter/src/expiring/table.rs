@@ -41,6 +41,9 @@
 //! counts as empty: no slot of the oldest age is ever moved, which could take it from a bucket that
 //! is still to be swept to one that has been.
 //!
+//! **In a file that processes share**, the clock is in the file. A run counts as swept only after its buckets: if a process is killed
+//! in a sweep, the clock shows what is left, and the next call sweeps it.
+//!
 //! All this is modulo the width of the timestamp, like everything else
 //! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each timestamp once for each thread that
 //! is in the same run at the same time. The clock is the one thing that an exchange does not compare. Suppose a

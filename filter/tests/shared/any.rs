@@ -1,107 +1,94 @@
 //! A filter of either kind in a file, for tests of both.
 
-use std::hash::Hash;
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use filter::expiring::SharedExpiringCuckooFilter;
-use filter::shared::{OpenError, SharedCuckooFilter};
-use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, UpdateError};
+use filter::shared::{SharedCuckooFilter, SharedExpiringCuckooFilter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
 
 /// Number of periods for which an expiring filter remembers a key.
 pub(crate) const WINDOW: u64 = 3;
 
-pub(crate) enum AnyFilter {
-    Fixed(SharedCuckooFilter),
-    Expiring(SharedExpiringCuckooFilter),
+pub(crate) struct AnyFilter {
+    filter: Box<dyn Filter>,
+    kind: Kind,
 }
-use AnyFilter::{Expiring, Fixed};
+
+enum Kind {
+    Fixed(Arc<SharedCuckooFilter>),
+    Expiring(Arc<SharedExpiringCuckooFilter>),
+}
+use Kind::{Expiring, Fixed};
+
+impl Deref for AnyFilter {
+    type Target = Box<dyn Filter>;
+
+    fn deref(&self) -> &Box<dyn Filter> {
+        &self.filter
+    }
+}
 
 impl AnyFilter {
+    fn new<F: Filter + 'static>(filter: F, kind: fn(Arc<F>) -> Kind) -> AnyFilter {
+        let filter = Arc::new(filter);
+        AnyFilter {
+            filter: Box::new(Arc::clone(&filter)),
+            kind: kind(filter),
+        }
+    }
+
     pub(crate) fn create(path: &Path, buckets: usize, expires: bool) -> AnyFilter {
         if expires {
             let builder = ExpiringCuckooFilter::builder().buckets(buckets);
             let filter = builder.open_or_create_shared(path, Duration::from_secs(60));
-            Expiring(filter.unwrap())
+            AnyFilter::new(filter.unwrap(), Expiring)
         } else {
             let builder = CuckooFilter::builder().buckets(buckets);
-            Fixed(builder.open_or_create_shared(path).unwrap())
+            AnyFilter::new(builder.open_or_create_shared(path).unwrap(), Fixed)
         }
     }
 
     pub(crate) fn open(path: &Path) -> AnyFilter {
         match CuckooFilter::builder().open_shared(path) {
-            Ok(filter) => Fixed(filter),
-            Err(_) => Expiring(ExpiringCuckooFilter::builder().open_shared(path).unwrap()),
+            Ok(filter) => AnyFilter::new(filter, Fixed),
+            Err(_) => {
+                let filter = ExpiringCuckooFilter::builder().open_shared(path);
+                AnyFilter::new(filter.unwrap(), Expiring)
+            }
         }
     }
 
     pub(crate) fn expires(&self) -> bool {
-        matches!(self, Expiring(_))
-    }
-
-    fn get(&self) -> &dyn Filter {
-        match self {
-            Fixed(filter) => filter,
-            Expiring(filter) => filter,
-        }
-    }
-
-    pub(crate) fn insert(&self, key: &u64) -> Result<(), InsertError> {
-        (&self.get()).insert(key)
-    }
-
-    pub(crate) fn insert_if_absent(&self, key: &u64) -> Result<bool, InsertError> {
-        (&self.get()).insert_if_absent(key)
-    }
-
-    pub(crate) fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError> {
-        (&self.get()).remove(key)
-    }
-
-    pub(crate) fn contains(&self, key: &u64) -> bool {
-        (&self.get()).contains(key)
-    }
-
-    pub(crate) fn count(&self, key: &u64) -> usize {
-        (&self.get()).count(key)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.get().len()
+        matches!(self.kind, Expiring(_))
     }
 
     pub(crate) fn recount(&self) -> usize {
-        match self {
+        match &self.kind {
             Fixed(filter) => filter.recount(),
             Expiring(filter) => filter.recount(),
         }
     }
 
-    pub(crate) fn take_over_all(&self) -> Result<(), OpenError> {
-        match self {
+    pub(crate) fn take_over_all(&self) {
+        let result = match &self.kind {
             Fixed(filter) => filter.take_over_all(),
             Expiring(filter) => filter.take_over_all(),
-        }
-    }
-
-    pub(crate) fn is_damaged(&self) -> bool {
-        match self {
-            Fixed(filter) => filter.is_damaged(),
-            Expiring(filter) => filter.is_damaged(),
-        }
+        };
+        result.unwrap();
     }
 
     /// Returns the number of the present period: 0 if there are none.
     pub(crate) fn period(&self) -> u64 {
-        match self {
+        match &self.kind {
             Fixed(_) => 0,
             Expiring(filter) => filter.period(),
         }
     }
 
     pub(crate) fn advance_to(&self, period: u64) {
-        if let Expiring(filter) = self {
+        if let Expiring(filter) = &self.kind {
             filter.advance_to(period).unwrap();
         }
     }

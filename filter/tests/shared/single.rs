@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
+use filter::Filter;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
@@ -54,7 +55,7 @@ impl Call {
             Kind::Insert => filter.insert(&self.1).unwrap(),
             Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
             Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
-            Kind::TakeOverAll => filter.take_over_all().unwrap(),
+            Kind::TakeOverAll => filter.take_over_all(),
             Kind::AdvanceTo => filter.advance_to(self.1),
         }
     }
@@ -150,10 +151,10 @@ pub(crate) struct Table {
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
     fn new(present: usize) -> Table {
-        Table::of("single", present, false)
+        Table::create("single", present, false)
     }
 
-    pub(crate) fn of(name: &str, present: usize, expires: bool) -> Table {
+    pub(crate) fn create(name: &str, present: usize, expires: bool) -> Table {
         let file = File::new(name);
         let filter = AnyFilter::create(&file.0, BUCKETS, expires);
         let keys: Vec<_> = storm::keys(BUCKETS).take(8 * BUCKETS).collect();
@@ -269,7 +270,7 @@ impl Table {
             if as_heir {
                 change(&AnyFilter::open(&self.file.0), &self.keys[0]);
             } else {
-                self.filter.take_over_all().unwrap();
+                self.filter.take_over_all();
             }
             assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
             after = self.check(calls, &when);
