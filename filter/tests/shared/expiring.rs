@@ -22,6 +22,7 @@ fn expiring_filters_in_one_file_share_clock() {
     let look = builder.open_shared_to_read(&file.0).unwrap();
     assert_eq!(second.insert_if_absent("old"), Ok(false));
     first.advance_to(2).unwrap();
+    assert_eq!(second.period(), 2);
     second.advance_to(2).unwrap();
     assert_eq!([first.period(), second.period()], [2; 2]);
     second.insert("new").unwrap();
