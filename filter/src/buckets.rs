@@ -173,6 +173,13 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }
+
+    /// Returns the words of all buckets.
+    #[cfg(shared_words)]
+    pub(crate) fn all(&self) -> Vec<u64> {
+        let buckets = 0..self.words.len();
+        buckets.map(|bucket| self.words.load(bucket)).collect()
+    }
 }
 
 impl<const SLOTS: usize, const BITS: usize, W: Storage> Buckets<SLOTS, BITS, W> {
@@ -183,6 +190,18 @@ impl<const SLOTS: usize, const BITS: usize, W: Storage> Buckets<SLOTS, BITS, W> 
             geometry: Geometry::new(buckets),
             words,
         }
+    }
+
+    /// Returns what a snapshot has of a bucket, provided that a bucket can hold it. In shared memory, another process may have
+    /// emptied its place, or filled it with anything.
+    pub(crate) fn possible(&self, slots: Option<u64>, is_possible: impl Fn(u64) -> bool) -> u64 {
+        slots
+            .filter(|&slots| is_possible(slots))
+            .unwrap_or_else(|| {
+                self.words.note_damage();
+                assert!(self.words.is_damaged(), "it was kept, or else found here");
+                0
+            })
     }
 
     /// Returns the words, one per bucket, for a layout known only at run time.

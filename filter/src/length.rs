@@ -3,7 +3,7 @@
 
 use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
-use kcas::thread_id::{self, MAX_THREADS, ThreadId};
+use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
 
 use crate::update_error::UpdateError;
 
@@ -69,6 +69,18 @@ impl Length {
         &self.chunks[chunk].get_or_make()[place]
     }
 
+    /// Runs `action` with the counter of this thread.
+    ///
+    /// # Errors
+    /// When no id is left.
+    #[inline]
+    pub fn with_counter<R>(
+        &self,
+        action: impl FnOnce(&AtomicU64) -> R,
+    ) -> Result<R, TooManyThreads> {
+        thread_id::with(|id| action(self.counter(id)))
+    }
+
     /// Makes a change of the filter, and counts it. `change` returns by how much the number of fingerprints has grown
     /// (wrapping).
     ///
@@ -79,14 +91,9 @@ impl Length {
         &self,
         change: impl FnOnce() -> Result<u64, E>,
     ) -> Result<u64, E> {
-        thread_id::with(|id| {
-            // Before the change, so that it is at hand afterwards.
-            let counter = self.counter(id);
-            let delta = change()?;
-            add(counter, delta);
-            Ok(delta)
-        })
-        .map_err(UpdateError::no_id)?
+        // (The counter is found before the change, so that it is at hand afterwards.)
+        let counted = self.with_counter(|counter| counted(counter, change));
+        counted.map_err(UpdateError::no_id)?
     }
 
     /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once, for a fast
@@ -147,4 +154,15 @@ pub(crate) fn add(counter: &AtomicU64, delta: u64) {
     // its former owner.
     let count = counter.load(Ordering::Relaxed).wrapping_add(delta);
     counter.store(count, Ordering::Relaxed);
+}
+
+/// Makes a change and adds what it returns to the counter of this thread.
+#[inline]
+pub(crate) fn counted<E>(
+    counter: &AtomicU64,
+    change: impl FnOnce() -> Result<u64, E>,
+) -> Result<u64, E> {
+    let delta = change()?;
+    add(counter, delta);
+    Ok(delta)
 }

@@ -26,7 +26,7 @@
 //! | [`GrowingCuckooFilter`] | you do not: it grows in place and blocks no thread |
 //! | [`ExpiringCuckooFilter`] | keys should disappear some time after their last insert |
 //! | [`DynCuckooFilter`] | you want the smallest layout for an error rate that is chosen at run time |
-//! | `SharedCuckooFilter` (feature `shared`, 64-bit Linux) | several processes share one set |
+//! | `SharedCuckooFilter`, `SharedExpiringCuckooFilter` (feature `shared`, 64-bit Linux) | several processes share one set |
 //!
 //! All of them implement [`Filter`], for generic code and `Box<dyn Filter>`.
 //!

@@ -4,8 +4,10 @@ use std::fmt::Debug;
 
 use kcas::WordArray;
 use kcas::storage::{Block, Storage};
+use kcas::sync::AtomicU64;
+use kcas::thread_id::TooManyThreads;
 
-use crate::length::Length;
+use crate::length::{Length, counted};
 use crate::snapshot::{Announced, Snapshots};
 use crate::update_error::UpdateError;
 
@@ -18,15 +20,29 @@ pub trait Memory: Storage + Send + Sync + Sized {
     where
         Self: 'a;
 
+    /// Runs `action` with the counter of this thread.
+    ///
+    /// # Errors
+    /// When no id is left.
+    fn with_counter<R>(
+        words: &WordArray<Self>,
+        beside: &Self::Beside,
+        action: impl FnOnce(&AtomicU64) -> R,
+    ) -> Result<R, TooManyThreads>;
+
     /// Makes a change of the filter, and counts it. `change` returns by how much the number of copies has grown (wrapping).
     ///
     /// # Errors
     /// Those of `change`, and those of having no id, before it is called.
+    #[inline(always)]
     fn count<E: From<UpdateError>>(
         words: &WordArray<Self>,
         beside: &Self::Beside,
         change: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E>;
+    ) -> Result<u64, E> {
+        let counted = Self::with_counter(words, beside, |counter| counted(counter, change));
+        counted.map_err(UpdateError::no_id)?
+    }
 
     /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once.
     fn count_at_once(
@@ -47,6 +63,12 @@ pub trait Memory: Storage + Send + Sync + Sized {
         beside: &'a Self::Beside,
         buckets: usize,
     ) -> Self::Snapshots<'a>;
+
+    /// Returns the clock of an expiring filter: `own`, unless the words have one.
+    #[inline(always)]
+    fn clock<'a>(_: &'a WordArray<Self>, own: &'a AtomicU64) -> &'a AtomicU64 {
+        own
+    }
 }
 
 /// Counters and snapshots in the memory of the process.
@@ -71,12 +93,12 @@ impl Memory for Block {
     type Snapshots<'a> = &'a Snapshots;
 
     #[inline(always)]
-    fn count<E: From<UpdateError>>(
+    fn with_counter<R>(
         _: &WordArray<Block>,
         beside: &Beside,
-        change: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E> {
-        beside.length.count(change)
+        action: impl FnOnce(&AtomicU64) -> R,
+    ) -> Result<R, TooManyThreads> {
+        beside.length.with_counter(action)
     }
 
     #[inline(always)]

@@ -169,7 +169,7 @@ macro_rules! methods {
 methods! {
     (const SLOTS: usize, const BITS: usize, W: Memory,) CuckooFilter<S, SLOTS, BITS, W>,
         by default CuckooFilter::builder() => CuckooFilter;
-    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
+    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory,) ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>,
         by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;
     () DynCuckooFilter<S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;

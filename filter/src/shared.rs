@@ -40,7 +40,7 @@
 //!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves. (The
 //!   `insert_if_absent` that finds the damage may return false.) On a full file system it can also kill the others by SIGBUS: it
 //!   gives back memory of the file (`FALLOC_FL_PUNCH_HOLE`), or announces a save in a file that has no room for one yet.
-//! - **Growing and expiring** filters cannot be shared.
+//! - **Growing** filters cannot be shared.
 //!
 //! # Saving
 //!
@@ -59,6 +59,37 @@
 //! seen.save("/var/lib/seen.filter")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Expiring filters
+//!
+//! A [`SharedExpiringCuckooFilter`] is opened with the length of a period. Call
+//! [`advance_to_now`](SharedExpiringCuckooFilter::advance_to_now) before each other call, in each process:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use filter::ExpiringCuckooFilter;
+//!
+//! # let path = std::path::PathBuf::from(format!("/dev/shm/filter-lately-{}", std::process::id()));
+//! let lately = ExpiringCuckooFilter::builder().capacity(1_000_000);
+//! let lately = lately.open_or_create_shared(&path, Duration::from_secs(1_800))?;
+//! lately.advance_to_now()?; // finds nothing to do, except once in half an hour
+//! assert!(lately.insert_or_renew("request 7")?); // new; remembered for 1 to 1.5 hours
+//! # std::fs::remove_file(format!("{}.lock", path.display()))?;
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - **Each period begins once.** The file has the number of the period, the length of a period and the moment of the first one,
+//!   so all processes find the same number and the first call begins that period. Another length is
+//!   [refused](OpenError::OtherParameters).
+//! - **Periods of your own.** To count something else than time, call [`advance_to`](ExpiringCuckooFilter::advance_to) with
+//!   numbers that all processes share: a number that has begun does nothing. [`advance`](ExpiringCuckooFilter::advance) begins one
+//!   for each call. The time since a process began ([`Instant`](std::time::Instant)) is no such number.
+//! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or over finishes
+//!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
+//! - Saves, [`into_shared`](ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
+//!   loaded into a file, the time since the save does not count.
 //!
 //! # Size
 //!
@@ -110,29 +141,38 @@
 use std::hash::{BuildHasher, Hash};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use kcas::WordArray;
 use kcas::shared::{Contents, Lock, Shared, USER};
 use kcas::sync::{AtomicU64, Ordering};
+use kcas::thread_id::TooManyThreads;
 
+pub use crate::expiring::shared::SharedExpiringCuckooFilter;
 pub use kcas::shared::OpenError;
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::builder::{Builder, number_of_buckets};
+use crate::builder::{Builder, Size, number_of_buckets};
 use crate::filter::CuckooFilter;
 use crate::geometry::MAX_BUCKETS;
 use crate::hashing::FixedState;
 use crate::layout::Layout;
 use crate::length::{add, as_length};
 use crate::memory::Memory;
+use crate::save::fixed::Saved;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
 use crate::snapshot::in_file::{InFile, Right};
 use crate::traits::Filter;
 use crate::update_error::UpdateError;
 
-/// "CUCKOO", and the version of what the words of the table mean.
-const KIND: u64 = 0x4355_434b_4f4f_0002;
+/// Kinds of filters: "CUCKOO" and "EXPIRE", each with the version of what the words mean.
+const FIXED: u64 = 0x4355_434b_4f4f_0002;
+const EXPIRING: u64 = 0x4558_5049_5245_0001;
+
+/// The length of a period in nanoseconds; and a period, with the moment at which it begins, in nanoseconds since the system was
+/// started. Zero if nothing expires.
+pub(crate) type Time = [u64; 3];
 
 /// A [`CuckooFilter`] in a file that processes share: see the [module](self). Its calls are those of any filter in memory, and a
 /// few more.
@@ -144,17 +184,12 @@ impl Memory for Shared {
     type Snapshots<'a> = InFile<'a, Shared, Lock>;
 
     #[inline]
-    fn count<E: From<UpdateError>>(
+    fn with_counter<R>(
         words: &WordArray<Shared>,
         (): &(),
-        change: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E> {
-        let counted = |counter: &AtomicU64| {
-            let delta = change()?;
-            add(counter, delta);
-            Ok(delta)
-        };
-        words.with_counter(counted).map_err(UpdateError::no_id)?
+        action: impl FnOnce(&AtomicU64) -> R,
+    ) -> Result<R, TooManyThreads> {
+        words.with_counter(action)
     }
 
     #[inline]
@@ -190,6 +225,11 @@ impl Memory for Shared {
         };
         InFile::new(words, buckets, right)
     }
+
+    #[inline]
+    fn clock<'a>(words: &'a WordArray<Shared>, _: &'a AtomicU64) -> &'a AtomicU64 {
+        words.extra(1)
+    }
 }
 
 /// Returns the sum of what all threads have counted, which calls that were killed may have made wrong, even negative.
@@ -210,7 +250,7 @@ fn hold(words: &WordArray<Shared>) -> Result<Lock, SnapshotError> {
     Ok(lock)
 }
 
-/// A [`SharedCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
+/// A [`SharedCuckooFilter`] or [`SharedExpiringCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
 #[derive(Debug)]
 pub struct SharedLookup<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12>(
     SharedCuckooFilter<S, SLOTS, BITS>,
@@ -226,32 +266,14 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         self,
         path: impl AsRef<Path>,
     ) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
-        let path = path.as_ref();
-        let is =
-            |error: &OpenError, kind| matches!(error, OpenError::Io(error) if error.kind() == kind);
-        // True if the name was found, although the file could not be opened.
-        let mut is_there = false;
-        let array = loop {
-            match WordArray::open(path) {
-                Err(error) if is(&error, io::ErrorKind::NotFound) && !is_there => {}
-                other => break other?,
-            }
-            // The name of a link that leads nowhere, or another process was faster.
-            is_there = path.symlink_metadata().is_ok();
-            if is_there {
-                continue;
-            }
-            let dependable = Layout::<SLOTS, BITS>::DEPENDABLE;
-            let buckets = number_of_buckets::<SLOTS, BITS>(self.size, dependable);
-            let buckets =
-                buckets.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            match create::<SLOTS, BITS>(path, buckets, &self.hasher, Vec::new(), 0) {
-                // Another process was faster.
-                Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
-                other => break other?,
-            }
-        };
-        CuckooFilter::of_file(array, self.hasher)
+        let Builder { size, hasher, .. } = self;
+        let dependable = Layout::<SLOTS, BITS>::DEPENDABLE;
+        let array = open_or_create(path.as_ref(), |path| {
+            let buckets = buckets_for_file::<SLOTS, BITS>(size, dependable)?;
+            let header = header::<Layout<SLOTS, BITS>>(buckets, &hasher, [0; 3]);
+            create(path, header, Vec::new(), [0; 2])
+        })?;
+        CuckooFilter::of_file(array, hasher)
     }
 
     /// Opens the filter in this file. Its size is that of the file; its layout and hasher must be those of this builder.
@@ -274,52 +296,172 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         path: impl AsRef<Path>,
     ) -> Result<SharedLookup<S, SLOTS, BITS>, OpenError> {
         let array = WordArray::open_to_read(path.as_ref())?;
-        opened(array, self.hasher).map(SharedLookup)
+        SharedLookup::new::<Layout<SLOTS, BITS>>(array, self.hasher)
     }
 }
 
-/// What the header of a file says of a filter.
-fn header<const SLOTS: usize, const BITS: usize>(
-    buckets: usize,
-    hasher: &impl BuildHasher,
-) -> [u64; USER] {
-    let shape = (SLOTS as u64) << 32 | BITS as u64;
-    let digest = digest_of_known_keys(hasher);
-    [KIND, shape, buckets as u64, digest, 0, 0, 0, 0]
+/// Opens a file, or makes it if there is none.
+pub(crate) fn open_or_create(
+    path: &Path,
+    create: impl Fn(&Path) -> Result<WordArray<Shared>, OpenError>,
+) -> Result<WordArray<Shared>, OpenError> {
+    let is =
+        |error: &OpenError, kind| matches!(error, OpenError::Io(error) if error.kind() == kind);
+    // True if the name was found, although the file could not be opened.
+    let mut is_there = false;
+    loop {
+        match WordArray::open(path) {
+            Err(error) if is(&error, io::ErrorKind::NotFound) && !is_there => {}
+            other => return other,
+        }
+        // The name of a link that leads nowhere, or another process was faster.
+        is_there = path.symlink_metadata().is_ok();
+        if is_there {
+            continue;
+        }
+        match create(path) {
+            // Another process was faster.
+            Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
+            other => return other,
+        }
+    }
 }
 
-/// Makes a file for a filter of these buckets, the first of which hold these words, with this many copies.
-fn create<const SLOTS: usize, const BITS: usize>(
-    path: &Path,
+/// Returns the number of buckets for a new file.
+pub(crate) fn buckets_for_file<const SLOTS: usize, const BITS: usize>(
+    size: Option<Size>,
+    dependable: bool,
+) -> Result<usize, io::Error> {
+    let buckets = number_of_buckets::<SLOTS, BITS>(size, dependable);
+    buckets.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// What the header of a file says of a filter, and of the periods of one that expires.
+pub(crate) fn header<L: Saved>(
     buckets: usize,
     hasher: &impl BuildHasher,
+    time: Time,
+) -> [u64; USER] {
+    let (slots, bits, ages) = L::LAYOUT;
+    let kind = if ages == 0 { FIXED } else { EXPIRING };
+    let layout = (ages as u64) << 48 | (slots as u64) << 32 | bits as u64;
+    let digest = digest_of_known_keys(hasher);
+    let [length, period, begin] = time;
+    let buckets = buckets as u64;
+    [kind, layout, buckets, digest, length, period, begin, 0]
+}
+
+/// Returns what a filter must have in common with its file.
+fn parameters([kind, layout, _, digest, length, ..]: [u64; USER]) -> [(&'static str, String); 4] {
+    let kind = match kind {
+        FIXED => "a filter of fixed size".to_owned(),
+        EXPIRING => "an expiring filter".to_owned(),
+        _ => format!("{kind:#x}"),
+    };
+    let [ages, slots, bits] = [layout >> 48, layout >> 32 & 0xffff, layout & 0xffff_ffff];
+    let length = Duration::from_nanos(length);
+    [
+        ("kind", kind),
+        (
+            "layout",
+            format!("{slots} slots of {bits} bits, and {ages} bits of age"),
+        ),
+        ("hasher's digest", format!("{digest:#x}")),
+        ("length of a period", format!("{length:?}")),
+    ]
+}
+
+/// Makes a file for a filter with this header. The first buckets hold these words, and the words that threads may change are
+/// these: the number of copies and the clock.
+pub(crate) fn create(
+    path: &Path,
+    header: [u64; USER],
     words: Vec<u64>,
-    copies: usize,
+    extra: [u64; 2],
 ) -> Result<WordArray<Shared>, OpenError> {
-    let (len, reserved) = InFile::<Shared, Lock>::words(buckets);
+    let (len, reserved) = InFile::<Shared, Lock>::words(header[2] as usize);
     let contents = Contents {
         reserved,
         words,
-        extra: copies as u64,
+        extra,
     };
-    WordArray::create_with(path, len, header::<SLOTS, BITS>(buckets, hasher), contents)
+    WordArray::create_with(path, len, header, contents)
 }
 
-/// Returns the filter in these words.
-fn opened<S: BuildHasher, const SLOTS: usize, const BITS: usize>(
-    words: WordArray<Shared>,
-    hasher: S,
-) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
-    let user = words.user();
-    let buckets = usize::try_from(user[2]).unwrap_or(0);
-    if !(1..=MAX_BUCKETS).contains(&buckets)
-        || words.len() != InFile::<Shared, Lock>::words(buckets).0
-        || user != header::<SLOTS, BITS>(buckets, &hasher)
-    {
-        return Err(OpenError::OtherParameters);
+impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
+    /// Returns the table of a file, if it is of a filter with this layout, hasher and length of a period, if one is given.
+    pub(crate) fn of_file<L: Saved>(
+        words: WordArray<Shared>,
+        hasher: &impl BuildHasher,
+        period: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        let user = words.user();
+        let expected = header::<L>(0, hasher, [period.unwrap_or(user[4]), 0, 0]);
+        let pairs = parameters(user).into_iter().zip(parameters(expected));
+        for ((parameter, found), (_, expected)) in pairs {
+            if found != expected {
+                return Err(OpenError::OtherParameters {
+                    parameter,
+                    found,
+                    expected,
+                });
+            }
+        }
+        let buckets = usize::try_from(user[2]).unwrap_or(0);
+        if !(1..=MAX_BUCKETS).contains(&buckets)
+            || words.len() != InFile::<Shared, Lock>::words(buckets).0
+        {
+            return Err(OpenError::NotShared);
+        }
+        Ok(Buckets::from_array(words, buckets))
     }
-    let buckets = Buckets::from_array(words, buckets);
-    Ok(CuckooFilter::in_memory(buckets, (), hasher))
+
+    /// Ends a snapshot whose process was killed.
+    pub(crate) fn end_dead_snapshot(&self) -> io::Result<()> {
+        let words = self.words();
+        let snapshots = Shared::snapshots(words, &(), self.geometry().buckets());
+        if !snapshots.is_under_way() {
+            return Ok(());
+        }
+        // Until the lock is dropped, no process begins another one.
+        if let Some(_lock) = words.try_lock()? {
+            // To end it may require helping.
+            let ended = words.with_counter(|_| snapshots.end_announced());
+            ended.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// [`SharedCuckooFilter::take_over_all`].
+    pub(crate) fn take_over_all(&self) -> Result<(), OpenError> {
+        self.words().take_over_all()?;
+        Ok(self.end_dead_snapshot()?)
+    }
+
+    /// [`SharedCuckooFilter::recount`].
+    pub(crate) fn recount(&self) -> usize {
+        const TRIES: usize = 8;
+        let words = self.words();
+        let extra: &AtomicU64 = words.extra(0);
+        let mut counted = 0;
+        for _ in 0..TRIES {
+            // Relaxed, all: as in `sum`.
+            let before = extra.load(Ordering::Relaxed);
+            let sum = sum(words);
+            let buckets = 0..self.geometry().buckets();
+            let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
+            counted = buckets.map(occupied).sum();
+            let after = before.wrapping_add(counted).wrapping_sub(sum);
+            // It fails if another thread has corrected the same.
+            if extra
+                .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+            {
+                break;
+            }
+        }
+        counted as usize
+    }
 }
 
 impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
@@ -349,10 +491,9 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
         self,
         path: impl AsRef<Path>,
     ) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
-        let words = self.buckets.words();
-        let words: Vec<u64> = (0..words.len()).map(|bucket| words.load(bucket)).collect();
-        let (buckets, copies) = (words.len(), self.len());
-        let array = create::<SLOTS, BITS>(path.as_ref(), buckets, &self.hasher, words, copies)?;
+        let words = self.buckets.all();
+        let header = header::<Layout<SLOTS, BITS>>(words.len(), &self.hasher, [0; 3]);
+        let array = create(path.as_ref(), header, words, [self.len() as u64, 0])?;
         CuckooFilter::of_file(array, self.hasher)
     }
 }
@@ -360,24 +501,9 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
 /// What only a filter in a file has.
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S, SLOTS, BITS> {
     fn of_file(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
-        let filter = opened(words, hasher)?;
-        filter.end_dead_snapshot()?;
-        Ok(filter)
-    }
-
-    /// Ends a snapshot whose process was killed.
-    fn end_dead_snapshot(&self) -> io::Result<()> {
-        let (words, snapshots) = (self.buckets.words(), self.snapshots());
-        if !snapshots.is_under_way() {
-            return Ok(());
-        }
-        // Until the lock is dropped, no process begins another one.
-        if let Some(_lock) = words.try_lock()? {
-            // To end it may require helping.
-            let ended = words.with_counter(|_| snapshots.end_announced());
-            ended.map_err(io::Error::other)?;
-        }
-        Ok(())
+        let buckets = Buckets::of_file::<Layout<SLOTS, BITS>>(words, &hasher, None)?;
+        buckets.end_dead_snapshot()?;
+        Ok(CuckooFilter::in_memory(buckets, (), hasher))
     }
 
     /// Removes all copies, bucket by bucket, not all at one moment. If others insert meanwhile, their copies may stay, and
@@ -415,27 +541,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
     /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {
-        const TRIES: usize = 8;
-        let words = self.buckets.words();
-        let extra: &AtomicU64 = words.extra();
-        let mut counted = 0;
-        for _ in 0..TRIES {
-            // Relaxed, all: as in `sum`.
-            let before = extra.load(Ordering::Relaxed);
-            let sum = sum(words);
-            let buckets = 0..self.buckets.geometry().buckets();
-            let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
-            counted = buckets.map(occupied).sum();
-            let after = before.wrapping_add(counted).wrapping_sub(sum);
-            // It fails if another thread has corrected the same.
-            if extra
-                .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-            {
-                break;
-            }
-        }
-        counted as usize
+        self.buckets.recount()
     }
 
     /// Decides all calls of killed processes, except of those whose ids another process is just taking over, or whose memory
@@ -445,13 +551,20 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// [`OpenError::TooManyProcesses`] if no id of the file is free; [`OpenError::Io`] if the system refuses, or all
     /// [`max_threads`](crate::max_threads) ids of the process are in use.
     pub fn take_over_all(&self) -> Result<(), OpenError> {
-        self.buckets.words().take_over_all()?;
-        Ok(self.end_dead_snapshot()?)
+        self.buckets.take_over_all()
     }
 
     /// True once a thread of this process has found that another process has damaged the file.
     pub fn is_damaged(&self) -> bool {
         self.buckets.is_damaged()
+    }
+}
+
+impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOTS, BITS> {
+    /// Ages are not looked at, if this filter has them.
+    pub(crate) fn new<L: Saved>(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
+        let buckets = Buckets::of_file::<L>(words, &hasher, None)?;
+        Ok(SharedLookup(CuckooFilter::in_memory(buckets, (), hasher)))
     }
 }
 

@@ -175,13 +175,7 @@ impl<const SLOTS: usize, const BITS: usize, W: Storage> Table for Buckets<SLOTS,
     }
 
     fn checked(&self, slots: Option<u64>) -> u64 {
-        let possible = slots.filter(|&word| Layout::<SLOTS, BITS>::slots(word) == word);
-        possible.unwrap_or_else(|| {
-            // Another process has emptied the place, or filled it with anything.
-            self.words().note_damage();
-            assert!(self.is_damaged(), "it was kept, or else found here");
-            0
-        })
+        self.possible(slots, |word| Layout::<SLOTS, BITS>::slots(word) == word)
     }
 
     fn each_affected(&self, entry: &Entry, each: impl FnMut(usize)) {

@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use once_cell::race::OnceBox;
-pub use shared_memory::Lock;
+pub use shared_memory::{Lock, time_since_boot};
 use shared_memory::{Locks, Mapping};
 
 use crate::commit;
@@ -49,8 +49,8 @@ const USERS: usize = 8;
 const CHECKSUM: usize = USERS + USER;
 /// One more than the greatest id that was ever claimed.
 const IDS_USED: usize = 64;
-/// A word that the user may change.
-const EXTRA: usize = 80;
+/// Two words that the user may change, in cache lines of their own.
+const EXTRA: [usize; 2] = [80, 96];
 
 const RECORDS: usize = 512;
 /// At 2 MiB, where a huge page can begin.
@@ -99,8 +99,17 @@ pub enum OpenError {
     )]
     Copy,
     /// The file was made with other parameters.
-    #[error("the file was made with other parameters, such as another layout, size or hasher")]
-    OtherParameters,
+    #[error(
+        "the {parameter} of the file is {found}, not {expected}: open it as it was made, or use another file"
+    )]
+    OtherParameters {
+        /// What differs.
+        parameter: &'static str,
+        /// What the file has.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
     /// All ids are locked by living processes.
     #[error(
         "too many processes or threads change the file: it can be open {BLOCKS} times, with up to {BLOCK} updating threads each"
@@ -404,8 +413,8 @@ pub struct Contents {
     pub reserved: usize,
     /// The first words, none of them wider than 63 bits.
     pub words: Vec<u64>,
-    /// The [`extra`](WordArray::extra) word.
-    pub extra: u64,
+    /// The [`extra`](WordArray::extra) words.
+    pub extra: [u64; 2],
 }
 
 impl WordArray<Shared> {
@@ -461,7 +470,9 @@ impl WordArray<Shared> {
             word.store(value, Ordering::Relaxed);
         }
         header[CHECKSUM].store(checksum(&header), Ordering::Relaxed);
-        header[EXTRA].store(contents.extra, Ordering::Relaxed);
+        for (place, value) in EXTRA.into_iter().zip(contents.extra) {
+            header[place].store(value, Ordering::Relaxed);
+        }
         for (word, value) in header[TABLE..].iter().zip(contents.words) {
             word.store(value, Ordering::Relaxed);
         }
@@ -575,14 +586,18 @@ impl WordArray<Shared> {
         Some(action(&words.words_of(id)[KEPT]))
     }
 
-    /// Returns these words of all ids that were ever claimed, and one more that any thread may change.
+    /// Returns these words of all ids that were ever claimed, and the first [`extra`](Self::extra) one.
     pub fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
         let counters = (0..self.words.ids_used()).map(|id| &self.words.words_of(id)[KEPT]);
-        counters.chain([self.extra()])
+        counters.chain([self.extra(0)])
     }
 
-    /// Returns a word of the header that any thread may change.
-    pub fn extra(&self) -> &AtomicU64 {
-        &self.words.mapping[EXTRA]
+    /// Returns one of two words of the header that any thread may change.
+    ///
+    /// # Panics
+    /// When `nth` is neither 0 nor 1.
+    #[inline]
+    pub fn extra(&self, nth: usize) -> &AtomicU64 {
+        &self.words.mapping[EXTRA[nth]]
     }
 }

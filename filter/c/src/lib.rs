@@ -197,7 +197,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
             | OpenError::TooShort { .. }
             | OpenError::OtherBoot
             | OpenError::Copy
-            | OpenError::OtherParameters => LfcfStatus::Format,
+            | OpenError::OtherParameters { .. } => LfcfStatus::Format,
             OpenError::TooManyProcesses => LfcfStatus::Threads,
             _ => LfcfStatus::Other,
         };

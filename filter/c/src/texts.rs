@@ -115,11 +115,9 @@ impl Language {
     #[cfg(shared_words)]
     fn open(&self, error: &OpenError) -> Option<String> {
         match error {
-            OpenError::OtherParameters => Some(
-                "the file was made in Rust with another layout or hasher than the default ones, which are the only ones \
-                 here: make it with the default ones, or use another file"
-                    .to_owned(),
-            ),
+            OpenError::OtherParameters { .. } => Some(format!(
+                "{error}. Here are only filters of fixed size with the default layout and hasher of Rust"
+            )),
             _ => None,
         }
     }

@@ -6,6 +6,8 @@
 mod ages;
 mod builder;
 mod saved;
+#[cfg(shared_words)]
+pub(crate) mod shared;
 mod table;
 
 use std::fmt;
@@ -13,17 +15,20 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 use std::iter;
 
-use kcas::thread_id::{self, ThreadId};
+use kcas::WordArray;
+use kcas::storage::Block;
+use kcas::sync::AtomicU64;
 
 use crate::buckets::BucketTable;
 use crate::geometry::Location;
 use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::length::{Length, fewer};
+use crate::length::{add, fewer};
+use crate::memory::{Beside, Memory};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
-use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
+use crate::snapshot::{Snapshot, SnapshotError};
 use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::{AdvanceError, UpdateError};
 use crate::{batch, lookup, update};
@@ -73,21 +78,24 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 ///   bucket, or as one for each thread that sweeps the same run of buckets at once. A lookup can miss its key if it is suspended
 ///   while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and `advance` can be wrong
 ///   as well.
+///
+/// `W` says where its words are, as in a [`CuckooFilter`](crate::CuckooFilter): in a file if it is a
+/// `SharedExpiringCuckooFilter`.
 pub struct ExpiringCuckooFilter<
     S = FixedState,
     const SLOTS: usize = 4,
     const BITS: usize = 12,
     const AGE_BITS: usize = 2,
+    W: Memory = Block,
 > {
-    table: Aged<SLOTS, BITS, AGE_BITS>,
-    length: Length,
-    snapshots: Snapshots,
+    table: Aged<SLOTS, BITS, AGE_BITS, W>,
+    beside: W::Beside,
     hasher: S,
 }
 
 /// One line with the layout, the size, the period and the memory.
-impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> fmt::Debug
-    for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory> fmt::Debug
+    for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExpiringCuckooFilter")
@@ -96,7 +104,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> fmt::Debug
             .field("age_bits", &AGE_BITS)
             .field("buckets", &self.table.geometry().buckets())
             .field("period", &self.period())
-            .field("len", &self.length.sum())
+            .field("len", &self.sum())
             .field("memory_bytes", &self.occupied_bytes())
             .finish_non_exhaustive()
     }
@@ -108,18 +116,40 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     fn wrap(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
         ExpiringCuckooFilter {
             table,
-            length: Length::starting_at(copies),
-            snapshots: Snapshots::new(),
+            beside: Beside::starting_at(copies),
             hasher,
         }
     }
 
-    #[inline]
-    fn watched(&self) -> WatchedAged<'_, SLOTS, BITS, AGE_BITS> {
+    /// Removes everything; the filter keeps its memory. The period stays, even one that is [too
+    /// great](Self::advance_to).
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.table.buckets.clear();
+        self.beside.length.clear();
+    }
+}
+
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>
+{
+    #[inline(always)]
+    fn snapshots(&self) -> W::Snapshots<'_> {
+        let buckets = self.table.geometry().buckets();
+        W::snapshots(self.words(), &self.beside, buckets)
+    }
+
+    #[inline(always)]
+    fn watched(&self) -> WatchedAged<'_, SLOTS, BITS, AGE_BITS, W> {
         WatchedAged {
             table: &self.table,
-            snapshots: &self.snapshots,
+            snapshots: self.snapshots(),
         }
+    }
+
+    #[inline]
+    fn words(&self) -> &WordArray<W> {
+        self.table.buckets.words()
     }
 
     #[inline]
@@ -127,9 +157,20 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
         self.table.geometry().locate(hash)
     }
 
+    fn sum(&self) -> usize {
+        W::sum(self.words(), &self.beside)
+    }
+
     fn occupied_bytes(&self) -> usize {
         let table = self.table.geometry().buckets() * size_of::<u64>();
-        table + self.length.memory_bytes() + size_of::<Self>()
+        table + W::extra_bytes(&self.beside) + size_of::<Self>()
+    }
+
+    /// # Errors
+    /// This one, after a call that has met damage.
+    fn check_undamaged<E>(&self, damaged: E) -> Result<(), E> {
+        let is_damaged = self.table.is_damaged() || self.period() > MAX_PERIOD;
+        (!is_damaged).then_some(()).ok_or(damaged)
     }
 
     /// Returns the number of the present period: 0 in a new filter. Wait-free.
@@ -156,12 +197,14 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     /// changed then, except that the sweep of the last period is finished.
     #[doc(alias("tick", "expire"))]
     pub fn advance(&self) -> Result<u64, AdvanceError> {
-        let advanced = thread_id::with(|id| {
+        let advanced = W::with_counter(self.words(), &self.beside, |counter| {
             loop {
-                let swept = self.sweep(id);
+                let swept = self.sweep(counter);
+                self.check_undamaged(UpdateError::Damaged)?;
                 let period = existing(swept.period + 1)?;
                 if self.table.begin(swept, period) {
-                    self.sweep(id);
+                    self.sweep(counter);
+                    self.check_undamaged(UpdateError::Damaged)?;
                     return Ok(period);
                 }
             }
@@ -210,10 +253,10 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
             return Ok(());
         }
         let ages = AgedLayout::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
-        let advanced = thread_id::with(|id| {
+        let advanced = W::with_counter(self.words(), &self.beside, |counter| {
             let mut begun = 0;
-            while last.period < period {
-                let swept = self.sweep(id);
+            while last.period < period && !self.table.is_damaged() {
+                let swept = self.sweep(counter);
                 if swept.period == last.period {
                     let left_out = if begun < ages {
                         0
@@ -227,23 +270,16 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
                     last = swept;
                 }
             }
-            self.sweep(id);
+            self.sweep(counter);
         });
-        Ok(advanced.map_err(UpdateError::no_id)?)
-    }
-
-    /// Removes everything; the filter keeps its memory. The period stays, even one that is [too
-    /// great](Self::advance_to).
-    #[doc(alias = "reset")]
-    pub fn clear(&mut self) {
-        self.table.buckets.clear();
-        self.length.clear();
+        advanced.map_err(UpdateError::no_id)?;
+        Ok(self.check_undamaged(UpdateError::Damaged)?)
     }
 
     /// Finishes the sweep of the present period.
-    fn sweep(&self, id: &ThreadId) -> table::Clock {
+    fn sweep(&self, counter: &AtomicU64) -> table::Clock {
         sweep(&self.watched(), |emptied| {
-            self.length.change(id, (emptied as u64).wrapping_neg());
+            add(counter, (emptied as u64).wrapping_neg());
         })
     }
 
@@ -256,13 +292,19 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
             }
             Inserted::There => Ok(0),
         };
-        self.length.count::<InsertError>(insert)?;
+        W::count::<InsertError>(self.words(), &self.beside, insert)?;
         Ok(is_new)
+    }
+
+    fn snapshot(
+        &self,
+    ) -> Result<Snapshot<'_, Aged<SLOTS, BITS, AGE_BITS, W>, W::Snapshots<'_>>, SnapshotError> {
+        Snapshot::begin(&self.table, self.snapshots())
     }
 
     /// Returns the number of buckets, and all words that are saved.
     fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        let snapshot = self.snapshot()?;
         // Read last, so that keys are remembered for too long rather than not long enough.
         let period = iter::once_with(|| self.period());
         Ok((snapshot.buckets, snapshot.chain(period)))
@@ -279,15 +321,20 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     /// # Errors
     /// [`SnapshotError`].
     #[doc(alias = "clone")]
-    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    pub fn try_clone(&self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, SnapshotError>
     where
         S: Clone,
     {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        let snapshot = self.snapshot()?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
         // As in `saved`.
         let table = Aged::of_contents(words, self.period());
-        Ok(Self::wrap(table, copies, self.hasher.clone()))
+        self.check_undamaged(SnapshotError::Damaged)?;
+        Ok(ExpiringCuckooFilter::wrap(
+            table,
+            copies,
+            self.hasher.clone(),
+        ))
     }
 }
 
@@ -303,8 +350,13 @@ fn existing(period: u64) -> Result<u64, AdvanceError> {
     }
 }
 
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
-    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+impl<
+    S: BuildHasher + Send + Sync,
+    const SLOTS: usize,
+    const BITS: usize,
+    const AGE_BITS: usize,
+    W: Memory,
+> ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>
 {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -331,12 +383,17 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
     }
 }
 
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
-    Sealed for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+impl<
+    S: BuildHasher + Send + Sync,
+    const SLOTS: usize,
+    const BITS: usize,
+    const AGE_BITS: usize,
+    W: Memory,
+> Sealed for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>
 {
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            lookup::fetch(self.table.buckets.words(), self.locate(hash));
+            lookup::fetch(self.words(), self.locate(hash));
         }
     }
 
@@ -347,8 +404,13 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
 }
 
 /// A set over classes.
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
-    Filter for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+impl<
+    S: BuildHasher + Send + Sync,
+    const SLOTS: usize,
+    const BITS: usize,
+    const AGE_BITS: usize,
+    W: Memory,
+> Filter for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS, W>
 {
     /// Adds a copy of the class, or renews it ([`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash)).
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
@@ -363,7 +425,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
 
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
-        lookup::contains(&self.table.buckets, self.locate(hash))
+        lookup::contains(&self.table.buckets, self.locate(hash)) | self.table.is_damaged()
     }
 
     /// 0 or 1.
@@ -373,8 +435,12 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
 
     fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let location = self.locate(hash);
-        let remove = || update::remove(&self.watched(), location);
-        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
+        let remove = || Ok(fewer(update::remove(&self.watched(), location)));
+        let removed = W::count::<UpdateError>(self.words(), &self.beside, remove)? != 0;
+        if !removed && self.table.is_damaged() {
+            return Err(UpdateError::Damaged);
+        }
+        Ok(removed)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
@@ -398,7 +464,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
     }
 
     fn len(&self) -> usize {
-        self.length.sum()
+        self.sum()
     }
 
     fn slots(&self) -> usize {
@@ -416,11 +482,14 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let (buckets, words) = self.saved()?;
         fixed::write::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
-        Ok(())
+        Ok(self.check_undamaged(SnapshotError::Damaged)?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let (buckets, words) = self.saved()?;
-        fixed::to_bytes::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
+        let bytes =
+            fixed::to_bytes::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)?;
+        self.check_undamaged(SnapshotError::Damaged)?;
+        Ok(bytes)
     }
 }

@@ -41,6 +41,9 @@
 //! counts as empty: no slot of the oldest age is ever moved, which could take it from a bucket that
 //! is still to be swept to one that has been.
 //!
+//! **In a file that processes share**, the clock is in the file. A run counts as swept only after its buckets: if a process is killed
+//! in a sweep, the clock shows what is left, and the next call sweeps it.
+//!
 //! All this is modulo the width of the timestamp, like everything else
 //! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each timestamp once for each thread that
 //! is in the same run at the same time. The clock is the one thing that an exchange does not compare. Suppose a
@@ -52,6 +55,7 @@
 //! buckets, of which 140,000 lost their core for three periods and more.
 
 use kcas::Entry;
+use kcas::storage::Block;
 use kcas::sync::{AtomicU64, Ordering};
 
 use super::ages::AgedLayout;
@@ -59,6 +63,7 @@ use crate::buckets::{BucketTable, Buckets};
 use crate::geometry::{Geometry, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
+use crate::memory::Memory;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
 use crate::snapshot::{Table, Watched, each_different};
 use crate::update::{Root, roomier, roots};
@@ -79,6 +84,11 @@ fn run_of(buckets: usize) -> usize {
     RUN.max(buckets.div_ceil((1 << RUN_BITS) - 1))
 }
 
+/// Returns the number of runs in a table of this many buckets.
+fn runs(buckets: usize) -> u64 {
+    buckets.div_ceil(run_of(buckets)) as u64
+}
+
 /// The last period. None later is loaded, and so none begins.
 pub(super) const MAX_PERIOD: u64 = (1 << (63 - RUN_BITS)) - 1;
 
@@ -91,6 +101,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    /// Returns the clock of a table of this many buckets that has been swept in this period.
+    pub(super) fn when_swept(buckets: usize, period: u64) -> Clock {
+        Clock {
+            period,
+            swept: runs(buckets),
+        }
+    }
+
     fn from_word(word: u64) -> Clock {
         Clock {
             period: word >> RUN_BITS,
@@ -98,15 +116,21 @@ impl Clock {
         }
     }
 
-    fn word(self) -> u64 {
+    pub(super) fn word(self) -> u64 {
         self.period << RUN_BITS | self.swept
     }
 }
 
 /// A table, and its clock.
 #[derive(Debug)]
-pub(super) struct Aged<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> {
-    pub(super) buckets: Buckets<SLOTS, BITS>,
+pub(super) struct Aged<
+    const SLOTS: usize,
+    const BITS: usize,
+    const AGE_BITS: usize,
+    W: Memory = Block,
+> {
+    pub(super) buckets: Buckets<SLOTS, BITS, W>,
+    /// Unless the words have it.
     clock: AtomicU64,
     /// Number of runs in the table; kept, so that no insert has to divide.
     runs: u64,
@@ -135,16 +159,20 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
     }
 
     fn swept(buckets: Buckets<SLOTS, BITS>, period: u64) -> Self {
-        let number = buckets.geometry().buckets();
-        let runs = number.div_ceil(run_of(number)) as u64;
-        let clock = Clock {
-            period,
-            swept: runs,
-        };
+        let clock = Clock::when_swept(buckets.geometry().buckets(), period);
+        Aged::with_clock(buckets, clock)
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
+    Aged<SLOTS, BITS, AGE_BITS, W>
+{
+    /// Makes a table with this clock, unless the words have one.
+    pub(super) fn with_clock(buckets: Buckets<SLOTS, BITS, W>, clock: Clock) -> Self {
         Aged {
-            buckets,
+            runs: runs(buckets.geometry().buckets()),
             clock: AtomicU64::new(clock.word()),
-            runs,
+            buckets,
         }
     }
 
@@ -153,16 +181,21 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
         clock.swept >= self.runs
     }
 
+    #[inline]
+    fn clock_word(&self) -> &AtomicU64 {
+        W::clock(self.buckets.words(), &self.clock)
+    }
+
     pub(super) fn clock(&self) -> Clock {
         // Acquire: with the exchanges of the clock. Whoever finds a run swept finds its buckets swept.
-        Clock::from_word(self.clock.load(Ordering::Acquire))
+        Clock::from_word(self.clock_word().load(Ordering::Acquire))
     }
 
     /// Exchanges the clock; false if it has moved.
     fn exchange(&self, current: Clock, new: Clock) -> bool {
         // Release: with the Acquire in `clock`. What others have swept is published, too: this thread has loaded
         // the current clock there.
-        self.clock
+        self.clock_word()
             .compare_exchange(
                 current.word(),
                 new.word(),
@@ -188,8 +221,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> BucketTable<SLOTS, BITS>
-    for Aged<SLOTS, BITS, AGE_BITS>
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
+    BucketTable<SLOTS, BITS> for Aged<SLOTS, BITS, AGE_BITS, W>
 {
     #[inline]
     fn geometry(&self) -> &Geometry<SLOTS, BITS> {
@@ -211,6 +244,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> BucketTable<S
         self.buckets.replace(bucket, current, new)
     }
 
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        self.buckets.is_damaged()
+    }
+
     fn commit(&self, entries: &[Entry]) -> bool {
         self.buckets.commit(entries)
     }
@@ -224,8 +262,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> BucketTable<S
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Table
-    for Aged<SLOTS, BITS, AGE_BITS>
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory> Table
+    for Aged<SLOTS, BITS, AGE_BITS, W>
 {
     fn made(&self) -> usize {
         self.geometry().buckets()
@@ -240,7 +278,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Table
             word,
             AgedLayout::<SLOTS, BITS, AGE_BITS>::advance(word),
         );
-        frozen.then(|| AgedLayout::<SLOTS, BITS, AGE_BITS>::contents(word, period))
+        // As in a filter of fixed size.
+        (frozen || self.is_damaged())
+            .then(|| AgedLayout::<SLOTS, BITS, AGE_BITS>::contents(word, period))
+    }
+
+    fn checked(&self, slots: Option<u64>) -> u64 {
+        let is_possible = AgedLayout::<SLOTS, BITS, AGE_BITS>::is_possible;
+        self.buckets.possible(slots, is_possible)
     }
 
     fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
@@ -283,8 +328,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Moves<SLOTS>
 }
 
 /// A table whose updates keep what snapshots need.
-pub(super) type WatchedAged<'a, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> =
-    Watched<'a, Aged<SLOTS, BITS, AGE_BITS>>;
+pub(super) type WatchedAged<
+    'a,
+    const SLOTS: usize,
+    const BITS: usize,
+    const AGE_BITS: usize,
+    W = Block,
+> = Watched<'a, Aged<SLOTS, BITS, AGE_BITS, W>, <W as Memory>::Snapshots<'a>>;
 
 /// What an insert did.
 pub(super) enum Inserted {
@@ -304,12 +354,12 @@ pub(super) enum Inserted {
 /// a period has begun. Linearization point: the K-CAS that adds the fingerprint, or the exchange of
 /// the age. If the age is to stay, or is that of this period: the last read that found the fingerprint. For
 /// `Full`: the read of the second bucket, at which both were full and neither had the fingerprint.
-pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS, W>,
     location: Location,
     renew: bool,
 ) -> Result<Inserted, InsertError> {
-    loop {
+    while !table.is_damaged() {
         let roots = roots(table, location);
         // After the roots.
         let clock = table.table.clock();
@@ -367,6 +417,7 @@ pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
             return Err(InsertError::Full);
         }
     }
+    Err(InsertError::Damaged)
 }
 
 /// Returns the root that holds a fingerprint, with the slot.
@@ -387,13 +438,13 @@ fn holder<const SLOTS: usize, const BITS: usize>(
 /// Progress: lock-free; an exchange of a bucket fails only if another thread changed it, and one of the
 /// clock only if others have swept the same run. Linearization points: a copy is forgotten by the
 /// exchange that empties its slot.
-pub(super) fn sweep<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+pub(super) fn sweep<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS, W>,
     mut emptied: impl FnMut(usize),
 ) -> Clock {
     loop {
         let clock = table.table.clock();
-        if table.table.is_swept(clock) {
+        if table.table.is_swept(clock) || table.is_damaged() {
             return clock;
         }
         let buckets = table.geometry().buckets();
@@ -410,13 +461,13 @@ pub(super) fn sweep<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize
 }
 
 /// Empties the slots of the oldest age; returns how many, or `None` if the period is over, or the bucket has
-/// been swept by others.
-fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+/// been swept by others, or the table is damaged.
+fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS, W>,
     bucket: usize,
     clock: Clock,
 ) -> Option<usize> {
-    loop {
+    while !table.is_damaged() {
         let word = table.read(bucket);
         // After the word.
         if table.table.clock() != clock {
@@ -432,4 +483,5 @@ fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
             return Some(occupied(word) - occupied(emptied));
         }
     }
+    None
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use filter::internals::in_file::{self, Announced, Backup, InFile, Memory, Right};
 use filter::internals::length::Length;
-use filter::{Class, CuckooFilter, SnapshotError, UpdateError};
+use filter::{Class, CuckooFilter, SnapshotError};
 use kcas::storage::Storage;
 use kcas::sync::AtomicU64;
+use kcas::thread_id::TooManyThreads;
 use kcas::{Entry, WordArray};
 use kcas_testing::killed::{self, Mortal};
 
@@ -43,12 +44,12 @@ impl Memory for Words {
     type Beside = Length;
     type Snapshots<'a> = InFile<'a, Words, ()>;
 
-    fn count<E: From<UpdateError>>(
+    fn with_counter<R>(
         _: &WordArray<Words>,
         length: &Length,
-        change: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E> {
-        length.count(change)
+        action: impl FnOnce(&AtomicU64) -> R,
+    ) -> Result<R, TooManyThreads> {
+        length.with_counter(action)
     }
 
     fn count_at_once(

@@ -1,7 +1,9 @@
 //! Tests of filters in files that processes share.
 #![cfg(all(target_os = "linux", not(feature = "__steps")))]
 
+mod any;
 mod damaged;
+mod expiring;
 mod file;
 mod opening;
 mod region;

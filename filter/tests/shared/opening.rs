@@ -75,14 +75,20 @@ fn other_parameters_are_refused() {
     drop(builder.clone().open_or_create_shared(&file.0).unwrap());
     let layout = builder.clone().layout::<3, 16>();
     let layout = layout.open_shared(&file.0).unwrap_err();
-    assert!(matches!(layout, OpenError::OtherParameters), "{layout:?}");
+    assert!(
+        matches!(layout, OpenError::OtherParameters { .. }),
+        "{layout:?}"
+    );
     let hasher = std::hash::BuildHasherDefault::<std::collections::hash_map::DefaultHasher>::new();
     let hasher = builder
         .clone()
         .hasher(hasher)
         .open_shared_to_read(&file.0)
         .unwrap_err();
-    assert!(matches!(hasher, OpenError::OtherParameters), "{hasher:?}");
+    assert!(
+        matches!(hasher, OpenError::OtherParameters { .. }),
+        "{hasher:?}"
+    );
     let missing = builder
         .open_shared(File::new("missing").0.clone())
         .unwrap_err();

@@ -12,14 +12,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-use filter::shared::SharedCuckooFilter;
-use filter::{CuckooFilter, SnapshotError};
+use filter::{Filter, SnapshotError};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
 
+use crate::any::AnyFilter;
 use crate::file::File;
 use crate::storm::{self, TABLE, has_tags};
 use crate::worker::{self, Worker};
@@ -31,17 +31,19 @@ const ANNOUNCEMENT: usize = BUCKETS.next_multiple_of(8);
 const WORDS: usize = ANNOUNCEMENT + 1 + BUCKETS;
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Insert,
     InsertIfAbsent,
     Remove,
     TakeOverAll,
     Save,
+    /// Instead of a key, it has the number of a period.
+    AdvanceTo,
 }
 
 /// A call, and its key.
 #[derive(Clone, Copy, Debug)]
-struct Call(Kind, u64);
+pub(crate) struct Call(pub(crate) Kind, pub(crate) u64);
 
 const TAKE_OVER_ALL: Call = Call(Kind::TakeOverAll, u64::MAX);
 const SAVE: Call = Call(Kind::Save, u64::MAX);
@@ -49,18 +51,19 @@ const SAVE: Call = Call(Kind::Save, u64::MAX);
 impl Call {
     fn from_task(kind: &str, key: &str) -> Call {
         use Kind::*;
-        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll, Save];
+        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll, Save, AdvanceTo];
         let kind = kinds[kind.parse::<usize>().unwrap()];
         Call(kind, key.parse().unwrap())
     }
 
-    fn run(self, filter: &SharedCuckooFilter) {
+    fn run(self, filter: &AnyFilter) {
         match self.0 {
             Kind::Insert => filter.insert(&self.1).unwrap(),
             Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
             Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
-            Kind::TakeOverAll => filter.take_over_all().unwrap(),
+            Kind::TakeOverAll => filter.take_over_all(),
             Kind::Save => drop(filter.to_bytes().unwrap()),
+            Kind::AdvanceTo => filter.advance_to(self.1),
         }
     }
 
@@ -78,7 +81,7 @@ fn work(task: &str) {
     let (send, receive) = mpsc::channel();
     // Another thread has the first id of the block.
     thread::spawn(move || {
-        send.send(open(path.as_ref())).unwrap();
+        send.send(AnyFilter::open(path.as_ref())).unwrap();
         thread::sleep(Duration::MAX);
     });
     let filter = receive.recv().unwrap();
@@ -91,12 +94,8 @@ fn work(task: &str) {
     process::exit(0);
 }
 
-fn open(path: &Path) -> SharedCuckooFilter {
-    CuckooFilter::builder().open_shared(path).unwrap()
-}
-
 /// A worker, and the thread of it that makes the call.
-struct Traced(Worker, Pid);
+pub(crate) struct Traced(Worker, Pid);
 
 impl Traced {
     /// Starts a worker that stops before the call.
@@ -142,9 +141,9 @@ impl Drop for Traced {
 }
 
 /// What is left in a file: the header with the records of the first 16 ids, the table, and the snapshot.
-type Left = Vec<u8>;
+pub(crate) type Left = Vec<u8>;
 
-const RECORDS: usize = 4_096 + 16 * 256;
+pub(crate) const RECORDS: usize = 4_096 + 16 * 256;
 
 /// Returns what announces a snapshot: the number of the snapshot in the higher bits, odd while it is under way.
 fn announced(left: &Left) -> u64 {
@@ -158,12 +157,12 @@ fn is_unfinished(left: &Left) -> bool {
 }
 
 /// A filter in a given state, which is put back before each call.
-struct Table {
-    file: File,
+pub(crate) struct Table {
+    pub(crate) file: File,
     opened: fs::File,
-    filter: SharedCuckooFilter,
+    pub(crate) filter: AnyFilter,
     filled: Left,
-    keys: Vec<u64>,
+    pub(crate) keys: Vec<u64>,
     present: usize,
     /// What announces a snapshot when a call begins.
     announced: u64,
@@ -172,9 +171,12 @@ struct Table {
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
     fn new(present: usize) -> Table {
-        let file = File::new("single");
-        let builder = CuckooFilter::builder().buckets(BUCKETS);
-        let filter = builder.open_or_create_shared(&file.0).unwrap();
+        Table::create("single", present, false)
+    }
+
+    pub(crate) fn create(name: &str, present: usize, expires: bool) -> Table {
+        let file = File::new(name);
+        let filter = AnyFilter::create(&file.0, BUCKETS, expires);
         let keys: Vec<_> = storm::keys(BUCKETS).take(8 * BUCKETS).collect();
         for key in &keys[..present] {
             filter.insert(key).unwrap();
@@ -193,7 +195,7 @@ impl Table {
         table
     }
 
-    fn read(&self) -> Left {
+    pub(crate) fn read(&self) -> Left {
         let mut left = vec![0; RECORDS + 8 * WORDS];
         let (records, table) = left.split_at_mut(RECORDS);
         self.opened.read_exact_at(records, 0).unwrap();
@@ -201,7 +203,7 @@ impl Table {
         left
     }
 
-    fn put_back(&self, left: &Left) {
+    pub(crate) fn put_back(&self, left: &Left) {
         let (records, table) = left.split_at(RECORDS);
         self.opened.write_all_at(records, 0).unwrap();
         self.opened.write_all_at(table, TABLE).unwrap();
@@ -209,7 +211,7 @@ impl Table {
 
     /// Fills the table again. The record of the next worker keeps another call.
     fn begin(&self) {
-        let (heir, key) = (open(&self.file.0), self.keys.last().unwrap());
+        let (heir, key) = (AnyFilter::open(&self.file.0), self.keys.last().unwrap());
         assert_eq!(heir.insert_if_absent(key), Ok(true));
         let table = &self.filled[RECORDS..];
         self.opened.write_all_at(table, TABLE).unwrap();
@@ -217,7 +219,7 @@ impl Table {
     }
 
     /// Starts a worker that stops before the call.
-    fn start(&self, call: Call) -> Traced {
+    pub(crate) fn start(&self, call: Call) -> Traced {
         let worker = Traced::start(&self.file.0, call).unwrap();
         let word = self.announced.to_ne_bytes();
         let place = TABLE + 8 * ANNOUNCEMENT as u64;
@@ -242,7 +244,7 @@ impl Table {
 
     /// Lets a worker end its call. Returns the file as it is before each change and at the end, and the number of instructions.
     /// Whoever begins or ends a snapshot must have the lock.
-    fn finish(&self, worker: &Traced) -> (Vec<Left>, usize) {
+    pub(crate) fn finish(&self, worker: &Traced) -> (Vec<Left>, usize) {
         let mut left = vec![self.read()];
         let mut last = announced(&left[0]);
         let mut steps = 0;
@@ -301,7 +303,7 @@ impl Table {
             let before = self.check(calls, &when);
             let is_other = |key: &&u64| calls.iter().all(|call| call.1 != **key);
             let others = self.keys[..self.present].iter().filter(is_other);
-            let change = |filter: &SharedCuckooFilter, key| {
+            let change = |filter: &AnyFilter, key| {
                 assert_eq!(filter.remove(key), Ok(true), "{when}: key {key}");
                 assert_eq!(filter.insert_if_absent(key), Ok(true), "{when}: key {key}");
             };
@@ -310,9 +312,9 @@ impl Table {
                 self.check_copy(&when);
             }
             if as_heir {
-                change(&open(&self.file.0), &self.keys[0]);
+                change(&AnyFilter::open(&self.file.0), &self.keys[0]);
             } else {
-                self.filter.take_over_all().unwrap();
+                self.filter.take_over_all();
             }
             assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
             after = self.check(calls, &when);
@@ -388,7 +390,7 @@ impl Table {
 }
 
 /// True if one process may trace another here. Says so if not.
-fn can_trace(table: &Table) -> bool {
+pub(crate) fn can_trace(table: &Table) -> bool {
     match Traced::start(&table.file.0, TAKE_OVER_ALL) {
         Ok(_) => true,
         Err(error @ (Errno::EPERM | Errno::EACCES | Errno::ENOSYS)) => {

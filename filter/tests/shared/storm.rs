@@ -1,7 +1,7 @@
 //! Workers that are stopped and killed at random moments.
 //!
 //! A second shared array says of each key what its owner, a thread of a worker, knows: absent, being inserted, present or being
-//! removed. No two keys have the same class, so the filter must be exact about each.
+//! removed, and in which period. No two keys have the same class, so the filter must be exact about each.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{array, env, fs, panic, process, thread};
 
-use filter::shared::SharedCuckooFilter;
-use filter::{CuckooFilter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError};
 use kcas::WordArray;
 use kcas::shared::{Shared, USER};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::any::{AnyFilter, WINDOW};
 use crate::file::File;
 use crate::worker::{self, Worker};
 
@@ -38,6 +38,49 @@ const ABSENT: u64 = 0;
 const INSERTING: u64 = 1;
 const PRESENT: u64 = 2;
 const REMOVING: u64 = 3;
+
+/// What is known of a key. (In a filter that does not expire, it is always period 0.)
+#[derive(Clone, Copy)]
+struct State {
+    /// One of those above; of a contested key the number of its winner plus 1, or 0.
+    what: u64,
+    /// The periods in which the call that inserted it began and had ended.
+    since: u64,
+    until: u64,
+}
+
+impl State {
+    fn load(known: &Known, key: usize) -> (u64, State) {
+        let word = known.load(key);
+        let [what, since, until] = [word & 0xff, word >> 8 & 0xff_ffff, word >> 32];
+        (word, State { what, since, until })
+    }
+
+    fn word(self) -> u64 {
+        self.what | self.since << 8 | self.until << 32
+    }
+
+    /// True if the key cannot have expired by this period.
+    fn lasts(self, period: u64) -> bool {
+        period < self.since + WINDOW
+    }
+
+    /// Checks how often the key was found between two looks at the period.
+    fn check(self, count: usize, [before, after]: [u64; 2], key: usize) {
+        let (least, most) = match self.what {
+            ABSENT => (false, false),
+            PRESENT => (self.lasts(after), before <= self.until + WINDOW),
+            _ => (false, true),
+        };
+        assert!(
+            (usize::from(least)..=usize::from(most)).contains(&count),
+            "key {key} of state {} and periods {} to {} is there {count} times in {before} to {after}",
+            self.what,
+            self.since,
+            self.until
+        );
+    }
+}
 
 /// Where the table begins in a file.
 pub(crate) const TABLE: u64 = 2 << 20;
@@ -84,7 +127,7 @@ fn work(path: &Path, worker: usize) {
         report(panic);
         process::exit(1);
     }));
-    let filter = CuckooFilter::builder().open_shared(path).unwrap();
+    let filter = AnyFilter::open(path);
     let known: Known = WordArray::open(&path.with_extension("known")).unwrap();
     thread::scope(|threads| {
         for owner in owners_of(worker) {
@@ -95,11 +138,11 @@ fn work(path: &Path, worker: usize) {
 }
 
 /// Changes keys until the process is killed.
-fn change(filter: &SharedCuckooFilter, known: &Known, owner: usize) {
+fn change(filter: &AnyFilter, known: &Known, owner: usize) {
     let keys: [u64; KEYS] = array::from_fn(|key| known.load(KEYS + key));
     let own = keys_of(owner..owner + 1);
     // Keys of calls that were killed, of which nobody knows yet what they have done, stay as they are.
-    let may_be_present = |key: &usize| known.load(*key) != ABSENT;
+    let may_be_present = |key: &usize| State::load(known, *key).1.what != ABSENT;
     let mut present = own.clone().filter(may_be_present).count();
     let mut rng = StdRng::seed_from_u64(rand::random());
     assert_eq!(filter.remove("none"), Ok(false));
@@ -109,48 +152,90 @@ fn change(filter: &SharedCuckooFilter, known: &Known, owner: usize) {
             // Leaves a core to workers that start.
             thread::sleep(Duration::from_micros(50));
         }
-        let key = rng.random_range(own.clone());
-        let state = known.load(key);
-        if state == ABSENT || state == PRESENT {
-            let is_present = filter.contains(&keys[key]);
-            assert_eq!(is_present, state == PRESENT, "key {key}");
+        if rng.random_ratio(1, 1_000) {
+            filter.advance_to(filter.period() + 1);
         }
-        if state == ABSENT && present < LOAD {
-            set(known, key, ABSENT, INSERTING);
-            let result = if rng.random() {
+        let key = rng.random_range(own.clone());
+        let (word, state) = State::load(known, key);
+        let begun = filter.period();
+        if state.what == ABSENT || state.what == PRESENT {
+            let count = usize::from(filter.contains(&keys[key]));
+            state.check(count, [begun, filter.period()], key);
+        }
+        let is_new = state.what == ABSENT && present < LOAD;
+        // It may have expired.
+        let is_renewed = state.what == PRESENT && filter.expires() && rng.random();
+        if is_new || is_renewed {
+            let since = if is_new { begun } else { state.since };
+            let inserting = State {
+                what: INSERTING,
+                since,
+                until: 0,
+            };
+            set(known, key, word, inserting.word());
+            let result = if is_renewed || rng.random() {
                 filter.insert(&keys[key])
             } else {
                 let is_first = filter.insert_if_absent(&keys[key]);
                 is_first.map(|is_first| assert!(is_first, "key {key}"))
             };
             let after = match result {
-                Ok(()) => PRESENT,
+                Ok(()) => State {
+                    what: PRESENT,
+                    since: begun,
+                    until: filter.period(),
+                }
+                .word(),
                 Err(InsertError::Full) => ABSENT,
                 Err(error) => panic!("{error}"),
             };
-            set(known, key, INSERTING, after);
-            present += usize::from(result.is_ok());
-        } else if state == PRESENT && present >= LOAD {
-            set(known, key, PRESENT, REMOVING);
-            assert!(filter.remove(&keys[key]).unwrap(), "key {key}");
-            set(known, key, REMOVING, ABSENT);
+            set(known, key, inserting.word(), after);
+            present = present + usize::from(result.is_ok()) - usize::from(is_renewed);
+        } else if state.what == PRESENT && present >= LOAD {
+            let removing = State {
+                what: REMOVING,
+                ..state
+            };
+            set(known, key, word, removing.word());
+            let is_removed = filter.remove(&keys[key]).unwrap();
+            assert!(is_removed || !state.lasts(filter.period()), "key {key}");
+            set(known, key, removing.word(), ABSENT);
             present -= 1;
         }
-        let contested = rng.random_range(OWNERS * OWN..KEYS);
-        let name = owner as u64 + 1;
-        if known.load(contested) == name {
-            set(known, contested, name, 0);
-            assert!(filter.remove(&keys[contested]).unwrap(), "key {contested}");
-        } else if filter.insert_if_absent(&keys[contested]) == Ok(true) {
-            // Unless there are two winners.
-            set(known, contested, 0, name);
-        }
+        contest(
+            filter,
+            known,
+            owner,
+            rng.random_range(OWNERS * OWN..KEYS),
+            &keys,
+        );
+    }
+}
+
+/// Tries to win a contested key. If it is ours, removes it, unless it expires.
+fn contest(filter: &AnyFilter, known: &Known, owner: usize, key: usize, keys: &[u64]) {
+    let (what, since) = (owner as u64 + 1, filter.period());
+    let (word, state) = State::load(known, key);
+    if state.what == what && !filter.expires() {
+        set(known, key, word, 0);
+        assert!(filter.remove(&keys[key]).unwrap(), "key {key}");
+    } else if filter.insert_if_absent(&keys[key]) == Ok(true) {
+        let until = filter.period();
+        let (word, other) = State::load(known, key);
+        // Another one may have won before this call, or after the key expired again.
+        let is_over = !other.lasts(until) || other.until >= since + WINDOW;
+        assert!(
+            word == 0 || is_over && filter.expires(),
+            "key {key} has two winners"
+        );
+        let won = State { what, since, until };
+        assert!(known.exchange_raw(key, word, won.word()) || filter.expires());
     }
 }
 
 struct Storm {
     path: PathBuf,
-    filter: SharedCuckooFilter,
+    filter: AnyFilter,
     known: Known,
     keys: Vec<u64>,
     /// Calls that were killed, and those of them that took effect.
@@ -176,15 +261,22 @@ impl Storm {
     fn settle(&mut self, owners: Range<usize>) -> usize {
         let mut sum = 0;
         for key in keys_of(owners) {
-            let (state, count) = (self.known.load(key), self.filter.count(&self.keys[key]));
+            let (word, state) = State::load(&self.known, key);
+            let before = self.filter.period();
+            let count = self.filter.count(&self.keys[key]);
+            let until = self.filter.period();
             sum += count;
-            if state == INSERTING || state == REMOVING {
-                assert!(count <= 1, "key {key} is there {count} times");
-                set(&self.known, key, state, [ABSENT, PRESENT][count]);
+            state.check(count, [before, until], key);
+            if state.what == INSERTING || state.what == REMOVING {
+                let what = [ABSENT, PRESENT][count];
+                let after = State {
+                    what,
+                    until,
+                    ..state
+                };
+                set(&self.known, key, word, after.word() * count as u64);
                 self.under_way += 1;
-                self.effective += usize::from((count == 1) == (state == INSERTING));
-            } else {
-                assert_eq!(count as u64 * PRESENT, state, "key {key}");
+                self.effective += usize::from((count == 1) == (state.what == INSERTING));
             }
         }
         sum
@@ -198,14 +290,17 @@ impl Storm {
         assert!(!has_tags(&table));
         let mut sum = self.settle(0..OWNERS);
         for key in OWNERS * OWN..KEYS {
-            let (name, count) = (self.known.load(key), self.filter.count(&self.keys[key]));
+            let (word, state) = State::load(&self.known, key);
+            let count = self.filter.count(&self.keys[key]);
+            let least = word != 0 && state.lasts(self.filter.period());
             // Its winner may have been killed before it could say so.
             assert!(
-                count <= 1 && (name == 0 || count == 1),
-                "contested key {key} of {name} is there {count} times"
+                (usize::from(least)..=1).contains(&count),
+                "contested key {key} of {} is there {count} times",
+                state.what
             );
             sum += count;
-            if count == 1 && name == 0 {
+            if count == 1 && word == 0 {
                 assert_eq!(self.filter.remove(&self.keys[key]), Ok(true));
                 sum -= 1;
             }
@@ -232,14 +327,23 @@ fn killed_workers_lose_no_key() {
         let (worker, path) = task.split_once(' ').unwrap();
         return work(path.as_ref(), worker.parse().unwrap());
     }
+    rage("storm", false);
+}
+
+/// The same with a filter in which keys expire: its workers also begin periods, and renew keys.
+#[test]
+fn killed_workers_lose_no_unexpired_key() {
+    rage("storm-expiring", true);
+}
+
+fn rage(name: &str, expires: bool) {
     let number = |name, default| env::var(name).map_or(default, |value| value.parse().unwrap());
     let (seconds, least) = (number("STORM_SECONDS", 4), number("STORM_KILLS", 0));
-    let file = File::new("storm");
+    let file = File::new(name);
     let second = File(file.0.with_extension("known"));
-    let builder = CuckooFilter::builder().buckets(BUCKETS);
     let mut storm = Storm {
         path: file.0.clone(),
-        filter: builder.open_or_create_shared(&file.0).unwrap(),
+        filter: AnyFilter::create(&file.0, BUCKETS, expires),
         known: WordArray::create(&second.0, begun(OWNERS), [0; USER]).unwrap(),
         keys: keys(BUCKETS).take(KEYS).collect(),
         under_way: 0,
@@ -271,7 +375,7 @@ fn killed_workers_lose_no_key() {
             kills += 1;
             stopped += usize::from(worker.is_stopped);
         }
-        storm.filter.take_over_all().unwrap();
+        storm.filter.take_over_all();
         if all {
             storm.check();
         } else if (0..WORKERS).all(|worker| worker == first || storm.has_begun(worker)) {
@@ -281,14 +385,17 @@ fn killed_workers_lose_no_key() {
         killed.for_each(|worker| workers[worker] = storm.start(worker));
     }
     workers.iter_mut().for_each(Worker::kill);
-    storm.filter.take_over_all().unwrap();
+    storm.filter.take_over_all();
     storm.check();
-    assert!(!storm.filter.is_damaged());
+    let (filter, period) = (&storm.filter, storm.filter.period());
+    (1..=WINDOW).for_each(|more| filter.advance_to(period + more));
+    assert!(!expires || [filter.len(), filter.recount()] == [0; 2]);
+    assert_eq!(filter.remove("none"), Ok(false));
     let ids = WordArray::open(&file.0).unwrap().ids_used();
     let (calls, effective, elapsed) = (storm.under_way, storm.effective, start.elapsed());
     println!(
         "{kills} kills in {elapsed:.0?}, {stopped} of stopped workers, in {calls} calls, {effective} of which took effect; \
-         {ids} ids; blocks of the files, and mappings: {used:?}"
+         {period} periods; {ids} ids; blocks of the files, and mappings: {used:?}"
     );
     assert_eq!(storm.used(), used);
     // A block of this process and of each worker, and as many that are passed over while others take them over.

@@ -18,6 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 pub use locks::{Lock, Locks};
 
@@ -202,4 +203,17 @@ pub fn give_name(file: &File, path: &Path) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Returns the time since the system was started, including the time for which it was suspended (`CLOCK_BOOTTIME`): nobody
+/// sets this clock, and it is the same in all processes of a time namespace.
+pub fn time_since_boot() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call writes to `time` alone.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    assert_eq!(result, 0, "Linux has this clock since 2.6.39");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,0 +1,95 @@
+//! A filter of either kind in a file, for tests of both.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filter::shared::{SharedCuckooFilter, SharedExpiringCuckooFilter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
+
+/// Number of periods for which an expiring filter remembers a key.
+pub(crate) const WINDOW: u64 = 3;
+
+pub(crate) struct AnyFilter {
+    filter: Box<dyn Filter>,
+    kind: Kind,
+}
+
+enum Kind {
+    Fixed(Arc<SharedCuckooFilter>),
+    Expiring(Arc<SharedExpiringCuckooFilter>),
+}
+use Kind::{Expiring, Fixed};
+
+impl Deref for AnyFilter {
+    type Target = Box<dyn Filter>;
+
+    fn deref(&self) -> &Box<dyn Filter> {
+        &self.filter
+    }
+}
+
+impl AnyFilter {
+    fn new<F: Filter + 'static>(filter: F, kind: fn(Arc<F>) -> Kind) -> AnyFilter {
+        let filter = Arc::new(filter);
+        AnyFilter {
+            filter: Box::new(Arc::clone(&filter)),
+            kind: kind(filter),
+        }
+    }
+
+    pub(crate) fn create(path: &Path, buckets: usize, expires: bool) -> AnyFilter {
+        if expires {
+            let builder = ExpiringCuckooFilter::builder().buckets(buckets);
+            let filter = builder.open_or_create_shared(path, Duration::from_secs(60));
+            AnyFilter::new(filter.unwrap(), Expiring)
+        } else {
+            let builder = CuckooFilter::builder().buckets(buckets);
+            AnyFilter::new(builder.open_or_create_shared(path).unwrap(), Fixed)
+        }
+    }
+
+    pub(crate) fn open(path: &Path) -> AnyFilter {
+        match CuckooFilter::builder().open_shared(path) {
+            Ok(filter) => AnyFilter::new(filter, Fixed),
+            Err(_) => {
+                let filter = ExpiringCuckooFilter::builder().open_shared(path);
+                AnyFilter::new(filter.unwrap(), Expiring)
+            }
+        }
+    }
+
+    pub(crate) fn expires(&self) -> bool {
+        matches!(self.kind, Expiring(_))
+    }
+
+    pub(crate) fn recount(&self) -> usize {
+        match &self.kind {
+            Fixed(filter) => filter.recount(),
+            Expiring(filter) => filter.recount(),
+        }
+    }
+
+    pub(crate) fn take_over_all(&self) {
+        let result = match &self.kind {
+            Fixed(filter) => filter.take_over_all(),
+            Expiring(filter) => filter.take_over_all(),
+        };
+        result.unwrap();
+    }
+
+    /// Returns the number of the present period: 0 if there are none.
+    pub(crate) fn period(&self) -> u64 {
+        match &self.kind {
+            Fixed(_) => 0,
+            Expiring(filter) => filter.period(),
+        }
+    }
+
+    pub(crate) fn advance_to(&self, period: u64) {
+        if let Expiring(filter) = &self.kind {
+            filter.advance_to(period).unwrap();
+        }
+    }
+}
