@@ -79,6 +79,14 @@ impl AnyFilter {
         result.unwrap();
     }
 
+    /// Returns a copy in memory.
+    pub(crate) fn copy(&self, when: &str) -> Box<dyn Filter> {
+        match &self.kind {
+            Fixed(filter) => Box::new(filter.try_clone().expect(when)),
+            Expiring(filter) => Box::new(filter.try_clone().expect(when)),
+        }
+    }
+
     /// Returns the number of the present period: 0 if there are none.
     pub(crate) fn period(&self) -> u64 {
         match &self.kind {

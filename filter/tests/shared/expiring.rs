@@ -155,7 +155,7 @@ fn advance_killed_at_any_instruction_is_resumed() {
         .iter()
         .for_each(|key| table.filter.insert(key).unwrap());
     let worker = table.start(Call(Kind::AdvanceTo, 3));
-    let mut left = table.finish(&worker);
+    let (mut left, _) = table.finish(&worker);
     drop(worker);
     left.dedup();
     println!("killed at {} places", left.len());
