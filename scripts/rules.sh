@@ -51,6 +51,8 @@ done
 diff kcas/proof/planted.md <(scripts/planted.sh --table) >&2 ||
     fail "kcas/proof/planted.md (<) is not what the patches say (>): scripts/planted.sh --table >kcas/proof/planted.md"
 scripts/orderings.sh --compare || broken=1
+diff <(sed -n 's/^| [a-z-]* | `\(.*\)` | [0-9].*/\1/p' kcas/testing/models.md | uniq) <(. scripts/copy.sh; models | awk '{ print $3 }') >&2 ||
+    fail "kcas/testing/models.md has other models (<) than the tests (>): scripts/loom.sh --table MODEL"
 
 # Each action of the proofs stands for a line of a function, which must still be there.
 proven() { # SOURCE FILE FUNCTION TEXT
