@@ -51,6 +51,8 @@ done
 diff kcas/proof/planted.md <(scripts/planted.sh --table) >&2 ||
     fail "kcas/proof/planted.md (<) is not what the patches say (>): scripts/planted.sh --table >kcas/proof/planted.md"
 scripts/orderings.sh --compare || broken=1
+diff <(sed -n 's/^| [a-z-]* | `\(.*\)` | [0-9].*/\1/p' kcas/testing/models.md | uniq) <(. scripts/copy.sh; models | awk '{ print $3 }') >&2 ||
+    fail "kcas/testing/models.md has other models (<) than the tests (>): scripts/loom.sh --table MODEL"
 
 # Each action of the proofs stands for a line of a function, which must still be there.
 proven() { # SOURCE FILE FUNCTION TEXT
@@ -124,7 +126,8 @@ anchors() { sed -nE 's,^(//[/!] )?#+ (.*)$,\2,p' "$@" | tr '[:upper:]' '[:lower:
 while IFS=: read -r page link; do
     link=${link:2:-1}
     file=$(dirname "$page")/${link%%#*}
-    case $page in
+    case $page:$link in
+        *.md:*.md* | *.md:*.rs) [ -n "${link%%#*}" ] || file=$page ;;
         */src/*)
             crate=${page%%/src/*}
             [[ $link != kcas::* ]] || crate=kcas
@@ -139,6 +142,19 @@ while IFS=: read -r page link; do
 done < <(
     git grep -oE '\]\([^)]*\)' -- '*.md' ':!*/src/*.md' | grep -v ://
     git grep -oE '\]\([A-Za-z:_]*#[^)]*\)' -- '*/src/*.md' '*/src/*.rs'
+    git grep -oE '^\[[^]]*\]: .*[.#].*' -- '*/src/*.md' | sed -E 's/:\[[^]]*\]: (.*)/:](\1)/'
 )
+
+# Pages of sources are read as files, by the definitions of links at their ends, and in rustdoc, by those of links.md.
+! git grep -nE '\]\((crate|kcas)\b' -- '*/src/*.md' || fail "write instead: [text][crate::…], and define it at the end of the page and in links.md"
+used() { grep -ohE '\]\[[a-z]+::[^]]*\]' "$@" | cut -c2- | LC_ALL=C sort -u; }
+pages=$(git ls-files 'filter/src/*.md' | grep -v /links.md)
+for page in $pages; do
+    diff <(used "$page") <(sed -nE 's/^(\[[a-z]+::.*\]): .*/\1/p' "$page" | LC_ALL=C sort) >&2 ||
+        fail "$page uses other links (<) than it defines (>)"
+done
+# shellcheck disable=SC2086 # The names of files have no spaces.
+diff <(used $pages | sed -E 's/\[(.*)\]/[\1]: \1/') <(LC_ALL=C sort filter/src/links.md) >&2 ||
+    fail "filter/src/links.md (>) defines other links than pages use (<)"
 
 exit $broken

@@ -105,26 +105,31 @@ mod builder;
 mod dyn_filter;
 pub mod expiring;
 mod filter;
+#[doc = include_str!("links.md")]
 #[doc = include_str!("from_other_filters.md")]
 pub mod from_other_filters {}
 mod geometry;
 #[doc = include_str!("glossary.md")]
 pub mod glossary {}
 pub mod growing;
+#[doc = include_str!("links.md")]
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 pub mod hashing;
+#[doc = include_str!("links.md")]
 #[doc = include_str!("how_it_works.md")]
 pub mod how_it_works {}
 mod insert_error;
 pub mod layout;
 mod length;
+#[doc = include_str!("links.md")]
 #[doc = include_str!("limits.md")]
 pub mod limits {}
 mod lookup;
 mod memory;
 mod methods;
 mod path;
+#[doc = include_str!("links.md")]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 pub mod save;

@@ -1,3 +1,4 @@
+#![doc = include_str!("../links.md")]
 #![doc = include_str!("design.md")]
 
 pub(crate) mod address;

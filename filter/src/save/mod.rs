@@ -50,6 +50,7 @@
 pub(crate) mod any;
 pub(crate) mod file;
 pub(crate) mod fixed;
+#[doc = include_str!("../links.md")]
 #[doc = include_str!("format.md")]
 pub mod format {}
 pub(crate) mod known_keys;

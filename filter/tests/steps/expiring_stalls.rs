@@ -1,4 +1,4 @@
-//! Lock-freedom of the filter that forgets: threads are stopped before every single step of every
+//! No thread blocks another in an expiring filter: threads are stopped before every single step of every
 //! operation, and at pairs of steps; the others do their work meanwhile, begin periods included, in a
 //! bounded number of steps.
 

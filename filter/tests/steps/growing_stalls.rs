@@ -1,4 +1,4 @@
-//! Lock-freedom of the growing filter: threads are stopped before every single step of every
+//! No thread blocks another in a growing filter: threads are stopped before every single step of every
 //! operation, and at pairs of steps, while buckets are split; the others do not notice.
 //!
 //! Here a filter begins with 16 buckets, and grows by two at a time.

@@ -1,6 +1,8 @@
-//! Lock-freedom: threads are stopped before every single atomic access of every operation, and at
-//! pairs of them, for as long as the others work, and the others do not notice. `growing_stalls.rs`
-//! does the same with filters that grow.
+//! No thread blocks another: threads are stopped before every single atomic access of every operation,
+//! and at pairs of them, for as long as the others work, and the others do not notice.
+//! `growing_stalls.rs` does the same with filters that grow.
+//!
+//! Lock-freedom is more: running threads must not make each other repeat forever, either.
 //!
 //! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
 //! round and round and exceeds any bound. Every thread's answers are also checked against the

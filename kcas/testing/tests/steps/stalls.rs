@@ -1,5 +1,7 @@
-//! Lock-freedom: threads are stopped before every single atomic access of every operation, for as
-//! long as the others work, and the others do not notice.
+//! No thread blocks another: threads are stopped before every single atomic access of every operation,
+//! for as long as the others work, and the others do not notice.
+//!
+//! Lock-freedom is more: running threads must not make each other repeat forever, either.
 //!
 //! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
 //! round and round and exceeds any bound.
