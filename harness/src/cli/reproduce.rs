@@ -59,7 +59,7 @@ pub(super) fn reproduce(
     let names = if full { FULL } else { QUICK };
     let read = |name| options.read(registry, &directory.join(name).with_extension("toml"));
     let experiments = names.iter().map(read).collect::<Result<_>>()?;
-    let swept = sweep::sweep(registry, experiments, options)?;
+    let swept = sweep::sweep(registry, experiments, None, options)?;
     if swept == Ending::Interrupted {
         return Ok(swept);
     }

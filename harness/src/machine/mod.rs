@@ -18,8 +18,8 @@ use sysinfo::{CpuRefreshKind, ProcessesToUpdate, System};
 
 pub(crate) use hand_over::hand_over;
 pub use pinning::Cores;
-pub use source::Source;
 pub(crate) use source::executable;
+pub use source::{Program, Source};
 pub(crate) use waits::Waits;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

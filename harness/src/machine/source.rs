@@ -1,26 +1,76 @@
-//! Finds out the commit of the source that measured.
+//! Finds out which program measured, and the commit of its source.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// The source code of this crate, in the directory where it was compiled.
+/// A program that has this crate's command line. [`program!`](crate::program!) creates one, for
+/// [`cli::main`](crate::cli::main). Descriptions of results name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    pub name: &'static str,
+    pub version: &'static str,
+    pub directory: &'static str,
+}
+
+static PROGRAM: OnceLock<Program> = OnceLock::new();
+
+/// Creates the [`Program`](crate::machine::Program) that this is compiled into: its name, its
+/// version, and the directory of its `Cargo.toml`, where git is asked for the commit.
+#[macro_export]
+macro_rules! program {
+    () => {
+        $crate::machine::Program {
+            name: match option_env!("CARGO_BIN_NAME") {
+                Some(name) => name,
+                None => env!("CARGO_PKG_NAME"),
+            },
+            version: env!("CARGO_PKG_VERSION"),
+            directory: env!("CARGO_MANIFEST_DIR"),
+        }
+    };
+}
+
+const HARNESS: Program = Program {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    directory: env!("CARGO_MANIFEST_DIR"),
+};
+
+impl Program {
+    /// Records that this is the running program, unless one was recorded before.
+    pub(crate) fn enter(self) {
+        _ = PROGRAM.set(self);
+    }
+}
+
+/// The source code of a program or a library, in the directory where it was compiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
+    pub name: String,
+    pub version: String,
     pub commit: String,
     /// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is unknown.
     pub modified: bool,
 }
 
 impl Source {
-    pub fn describe() -> Self {
-        Self::read(Path::new(env!("CARGO_MANIFEST_DIR")))
+    pub fn harness() -> Self {
+        Self::read(HARNESS, Path::new(HARNESS.directory))
+    }
+
+    /// Describes the source of the running program, or of this crate if the program did not call
+    /// [`cli::main`](crate::cli::main).
+    pub fn program() -> Self {
+        let program = PROGRAM.get().copied().unwrap_or(HARNESS);
+        Self::read(program, Path::new(program.directory))
     }
 
     /// Asks git about the package in this directory.
-    fn read(directory: &Path) -> Self {
+    fn read(program: Program, directory: &Path) -> Self {
         let git = |arguments: &[&str]| git(directory, arguments);
         // A repository that surrounds the package without tracking it says nothing about its commit.
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
@@ -29,6 +79,8 @@ impl Source {
         // Files that a run writes are no modification.
         let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
         Self {
+            name: program.name.into(),
+            version: program.version.into(),
             modified: commit.is_err() || status.is_ok_and(|status| status.lines().any(is_source)),
             commit: commit.unwrap_or_else(|reason| format!("unknown: {reason}")),
         }
@@ -72,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_is_described_by_its_commit() {
+    fn program_is_described_by_its_own_commit() {
         let place = tempfile::tempdir().unwrap();
         let git = |arguments: &str| {
             let arguments: Vec<_> = arguments.split(' ').collect();
             git(place.path(), &arguments).unwrap()
         };
-        let source = || Source::read(place.path());
+        let source = || Source::read(HARNESS, place.path());
         assert_eq!(
             (source().short(), source().modified),
             ("unknown".into(), true)
