@@ -25,7 +25,7 @@ fn sweep_leaves_rows_sidecar_figure_and_prints_ratios() {
     let run = &sidecar["run"];
     assert_eq!(
         run["command"].as_str(),
-        Some("harness sweep tiny.toml --out here")
+        Some("harness sweep tiny.toml --out made/here")
     );
     assert_eq!(run["seed"].as_integer(), Some(1));
     assert!(run["ended"].is_str());
