@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -190,15 +190,30 @@ fn earlier_results(
         pinning: now.run.pinning,
         ..before.run.clone()
     };
-    ensure!(
-        before == now,
-        "--append: experiment, machine, compiler, program or cores are not those of {csv}; measure without --append"
-    );
+    let (then, today) = (Value::try_from(&before)?, Value::try_from(&now)?);
+    if let Some(difference) = difference(Some(&then), Some(&today)) {
+        let difference = difference.trim_start_matches('.');
+        bail!("--append: {csv} was measured differently: {difference}; measure without --append");
+    }
     let rounds = rounds + more_rounds as i64;
     before.experiment.insert("rounds".into(), rounds.into());
     before.run.resumed.push(machine::now());
     before.run.ended = None;
     Ok((rows, before))
+}
+
+/// Returns the first key with different values, after a dot, and both values.
+fn difference(before: Option<&Value>, now: Option<&Value>) -> Option<String> {
+    if before == now {
+        return None;
+    }
+    if let (Some(Value::Table(before)), Some(Value::Table(now))) = (before, now) {
+        let mut keys = before.keys().chain(now.keys());
+        let under = |key| difference(before.get(key), now.get(key));
+        return keys.find_map(|key| Some(format!(".{key}{}", under(key)?)));
+    }
+    let [before, now] = [before, now].map(|value| value.map_or("absent".into(), Value::to_string));
+    Some(format!(" was {before}, now {now}"))
 }
 
 pub(crate) fn describe(

@@ -114,7 +114,12 @@ fn appended_rounds_follow_earlier_ones() {
     let sidecar = place.table(SIDECAR);
     assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(3));
     let refused = place.ends(1, "sweep tiny.toml --append 1 --seconds 0.02");
-    refused.notes(&["--append: experiment", "are not those of results/tiny.csv"]);
+    refused.notes(&[
+        "--append: results/tiny.csv",
+        "experiment.seconds was 0.001, now 0.02;",
+    ]);
+    let refused = place.ends(1, "sweep tiny.toml --append 1 --subjects lock-free,bloom");
+    refused.notes(&["experiment.subjects was [", ", \"bloom\"]"]);
     place.write("results/tiny.csv", both.trim_end());
     let refused = place.ends(1, "sweep tiny.toml --append 1");
     refused.notes(&["its last row is cut off"]);
