@@ -40,11 +40,12 @@ const HARNESS: Program = Program {
     directory: env!("CARGO_MANIFEST_DIR"),
 };
 
-/// The folders of this crate and of those that it depends on, and what chooses versions and flags of the others.
+/// This crate, its dependencies in the repository, the experiments in it, and what sets versions and flags.
 const HARNESS_PATHS: &[&str] = &[
     ".",
     "../filter",
     "../kcas",
+    "../experiments",
     "../Cargo.toml",
     "../Cargo.lock",
 ];
