@@ -84,5 +84,6 @@ impl Subject for ShardedMap {
 fn main() -> ExitCode {
     let mut registry = Registry::standard();
     registry.add::<ShardedMap>();
-    cli::main(&registry)
+    // Your program, with its name, version and commit, is named in what it measures.
+    cli::main(&registry, harness::program!())
 }

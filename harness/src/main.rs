@@ -9,5 +9,5 @@ use harness::cli;
 use harness::registry::Registry;
 
 fn main() -> ExitCode {
-    cli::main(&Registry::standard())
+    cli::main(&Registry::standard(), harness::program!())
 }

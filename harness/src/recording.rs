@@ -15,30 +15,43 @@ use crate::wording::counted;
 pub(crate) struct Recording<R> {
     files: Outputs,
     pub(crate) sidecar: Sidecar,
+    /// All rows, those of an earlier run included.
     pub(crate) rows: Vec<R>,
+    earlier: usize,
     writer: Option<Writer>,
     pub(crate) bar: Bar,
 }
 
 impl<R: Serialize> Recording<R> {
-    /// Starts to record this many steps.
-    pub(crate) fn new(out: &Path, name: &str, sidecar: Sidecar, steps: usize) -> Self {
+    /// Starts to record this many steps. Rows are added to those of an earlier run, if there are some.
+    pub(crate) fn new(
+        out: &Path,
+        name: &str,
+        sidecar: Sidecar,
+        earlier: Vec<R>,
+        steps: usize,
+    ) -> Self {
         Self {
             files: Outputs::named(out, name),
             sidecar,
-            rows: Vec::new(),
+            earlier: earlier.len(),
+            rows: earlier,
             writer: None,
             bar: Bar::new(steps as u64),
         }
     }
 
-    /// Writes a row. The first one moves earlier results aside.
+    /// Writes a row. The first one moves earlier results aside, unless it is added to them.
     pub(crate) fn add(&mut self, row: R) -> Result<()> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                self.files.set_aside()?;
-                let writer = Writer::create(&self.files.csv)?;
+                let writer = if self.earlier > 0 {
+                    Writer::append(&self.files.csv)?
+                } else {
+                    self.files.set_aside()?;
+                    Writer::create(&self.files.csv)?
+                };
                 self.sidecar.write(&self.files.sidecar)?;
                 self.writer.insert(writer)
             }
@@ -74,7 +87,7 @@ impl<R: Serialize> Recording<R> {
         say!("{csv}");
         let rows = counted(self.rows.len(), "row");
         if ending == Ending::Interrupted {
-            note!("Interrupted; {rows} are kept.");
+            note!("Interrupted; {rows} are kept. --append N adds N rounds to a sweep.");
         }
         measured.with_context(|| format!("the run ended early, with {rows} in {csv}"))?;
         Ok(self.rows)

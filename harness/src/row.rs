@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use csv::ReaderBuilder;
+use csv::{ReaderBuilder, WriterBuilder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -141,7 +141,10 @@ fn parse(text: &str) -> Result<Rows> {
         text.starts_with("study,"),
         "its first column is not `study`: no command writes such a file"
     );
-    ensure!(text.ends_with('\n'), "its last row is cut off; remove it");
+    ensure!(
+        text.ends_with('\n'),
+        "its last row is cut off; remove it, and add a round with --append 1"
+    );
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     Ok(if text.starts_with("study,experiment,") {
         Rows::Sweep(reader.deserialize().collect::<Result<_, _>>()?)
@@ -156,8 +159,18 @@ pub struct Writer(csv::Writer<File>);
 impl Writer {
     /// Starts a file, in place of an earlier one.
     pub fn create(csv: &Path) -> Result<Self> {
-        let file = File::create(csv).with_context(|| format!("cannot write {}", csv.display()))?;
-        Ok(Self(csv::Writer::from_writer(file)))
+        Self::open(csv, File::create(csv), true)
+    }
+
+    /// Adds rows to a file.
+    pub fn append(csv: &Path) -> Result<Self> {
+        Self::open(csv, File::options().append(true).open(csv), false)
+    }
+
+    fn open(csv: &Path, file: std::io::Result<File>, has_headers: bool) -> Result<Self> {
+        let file = file.with_context(|| format!("cannot write {}", csv.display()))?;
+        let mut builder = WriterBuilder::new();
+        Ok(Self(builder.has_headers(has_headers).from_writer(file)))
     }
 
     pub fn write(&mut self, row: &impl Serialize) -> Result<()> {
@@ -181,7 +194,9 @@ mod tests {
     fn written<R: Serialize>(rows: &[R]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = Writer::create(file.path()).unwrap();
-        rows.iter().for_each(|row| writer.write(row).unwrap());
+        writer.write(&rows[0]).unwrap();
+        let mut writer = Writer::append(file.path()).unwrap();
+        rows[1..].iter().for_each(|row| writer.write(row).unwrap());
         fs::read_to_string(file.path()).unwrap()
     }
 

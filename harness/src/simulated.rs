@@ -22,7 +22,7 @@ use crate::phases::Table;
 use crate::plan::{Part, Plan, Point};
 use crate::recording::Recording;
 use crate::row::Row;
-use crate::show::{Bar, Sidecar, create_folder, note};
+use crate::show::{Bar, FolderLock, Sidecar, note};
 use crate::simulate::{KIND, Options};
 use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
@@ -62,7 +62,7 @@ pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<E
     let prepared = experiment.and_then(|experiment| prepare(registry, experiment, options));
     let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
     let stop = stop_on_ctrl_c()?;
-    create_folder(&options.out)?;
+    let _lock = FolderLock::acquire(&options.out)?;
     run(registry, &prepared, options, stop)?;
     Ok(Ending::from_flag(stop))
 }
@@ -262,7 +262,7 @@ fn run(
     let rows = rows.collect::<Result<Vec<_>>>()?.concat();
     drop(bar);
     sidecar.run.rows = Some(steps);
-    let mut recording = Recording::new(&options.out, &name, sidecar, steps);
+    let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
     rows.into_iter().try_for_each(|row| recording.add(row))?;
     recording.end(Ok(()), Ending::from_flag(stop), |rows, sidecar| {
         sweep_sheet::sheet(rows, Some(sidecar))

@@ -36,7 +36,7 @@ use crate::recording::Recording;
 use crate::row::Sample;
 pub(crate) use crate::sheet::dedup;
 use crate::sheet::{Sheet, Table, ascending, judged, series};
-use crate::show::{Run, Sidecar, begin_to_measure, note};
+use crate::show::{FolderLock, Run, Sidecar, note};
 use crate::subjects::{Registry, original};
 use crate::worker::{self, Worker, build_in_turn, check_builds};
 
@@ -225,12 +225,13 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         }
 
         let sidecar = self.describe(options, subjects)?;
-        begin_to_measure(&setting.out)?;
+        let _lock = FolderLock::to_measure(&setting.out)?;
         let stop = stop_on_ctrl_c()?;
         let rounds = 1..=setting.rounds;
         let tasks = rounds.flat_map(|round| self.tasks(study, setting, &names, round));
         let tasks: Vec<_> = tasks.collect();
-        let mut recording = Recording::new(&setting.out, self.name, sidecar, tasks.len());
+        let mut recording =
+            Recording::new(&setting.out, self.name, sidecar, Vec::new(), tasks.len());
         let (mut measured, mut failures) = (Ok(()), 0);
         for task in tasks {
             let mut step = format!("round {}, {}", task.round, task.part);

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::bench::Sweep;
 use crate::ending::{Ending, stop_on_ctrl_c};
@@ -21,8 +21,8 @@ use crate::parsers::seeds;
 use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::round;
-use crate::row::{Row, SWEEP};
-use crate::show::{Run, Sidecar, begin_to_measure, note};
+use crate::row::{self, Row, Rows, SWEEP};
+use crate::show::{FolderLock, Outputs, Run, Sidecar, note};
 use crate::subjects::Registry;
 use crate::sweep_sheet;
 use crate::wording::counted;
@@ -103,25 +103,28 @@ impl Options {
     }
 }
 
-/// An experiment that is ready to begin.
+/// An experiment that is ready to begin or to continue.
 struct Prepared {
     experiment: Experiment,
     cores: Cores,
     plan: Plan,
     sidecar: Sidecar,
+    /// Rows of an earlier run, to which this one adds some.
+    earlier: Vec<Row>,
 }
 
-/// Measures experiments one after another.
+/// Measures experiments one after another. With `append`, adds this many rounds to the earlier results.
 pub fn sweep(
     registry: &Registry,
     experiments: Vec<Experiment>,
+    append: Option<usize>,
     options: &Options,
 ) -> Result<Ending> {
     check_builds(&options.builds)?;
-    let prepare = |experiment| prepare(registry, experiment, options);
+    let prepare = |experiment| prepare(registry, experiment, append, options);
     let prepared = experiments.into_iter().map(prepare);
     let prepared = prepared.collect::<Result<Vec<_>>>()?;
-    begin_to_measure(&options.out)?;
+    let _lock = FolderLock::to_measure(&options.out)?;
     let stop = stop_on_ctrl_c()?;
     let mut ending = Ending::Complete;
     for one in prepared {
@@ -139,20 +142,78 @@ pub fn sweep(
     Ok(ending)
 }
 
-/// Prepares an experiment. Writes nothing.
-fn prepare(registry: &Registry, experiment: Experiment, options: &Options) -> Result<Prepared> {
+/// Prepares an experiment, with the earlier results that rounds are appended to, if any. Writes nothing.
+fn prepare(
+    registry: &Registry,
+    mut experiment: Experiment,
+    append: Option<usize>,
+    options: &Options,
+) -> Result<Prepared> {
     let cores = options.cores()?;
     let plan = Plan::new(&experiment, &experiment.contestants(), registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &cores)?;
     let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
     sidecar.run.builds = options.builds.iter().map(name).collect();
-    sidecar.run.rows = Some(plan.rows() * experiment.rounds);
+    let mut earlier = Vec::new();
+    if let Some(rounds) = append {
+        let files = Outputs::named(&options.out, &experiment.name);
+        (earlier, sidecar) = earlier_results(&files, sidecar, rounds)?;
+        experiment.rounds = rounds;
+    }
+    sidecar.run.rows = Some(earlier.len() + plan.rows() * experiment.rounds);
     Ok(Prepared {
         experiment,
         cores,
         plan,
         sidecar,
+        earlier,
     })
+}
+
+/// Returns the rows of an earlier run, which must have been measured as now, and the description of both runs.
+fn earlier_results(
+    files: &Outputs,
+    mut now: Sidecar,
+    more_rounds: usize,
+) -> Result<(Vec<Row>, Sidecar)> {
+    let csv = files.csv.display();
+    let rows =
+        row::read(&files.csv).with_context(|| format!("--append: no rounds to add to in {csv}"))?;
+    let Rows::Sweep(rows) = rows else {
+        bail!("--append: {csv} is not of a sweep");
+    };
+    let mut before = Sidecar::read(&files.sidecar)?;
+    let rounds = before.experiment.get("rounds").and_then(Value::as_integer);
+    let rounds = rounds.context("--append: the description has no number of rounds")?;
+    now.experiment.insert("rounds".into(), rounds.into());
+    now.run = Run {
+        pinning: now.run.pinning,
+        ..before.run.clone()
+    };
+    let (then, today) = (Value::try_from(&before)?, Value::try_from(&now)?);
+    if let Some(difference) = difference(Some(&then), Some(&today)) {
+        let difference = difference.trim_start_matches('.');
+        bail!("--append: {csv} was measured differently: {difference}; measure without --append");
+    }
+    let rounds = rounds + more_rounds as i64;
+    before.experiment.insert("rounds".into(), rounds.into());
+    before.run.resumed.push(machine::now());
+    before.run.ended = None;
+    Ok((rows, before))
+}
+
+/// Returns the first key with different values, after a dot, and both values.
+fn difference(before: Option<&Value>, now: Option<&Value>) -> Option<String> {
+    if before == now {
+        return None;
+    }
+    if let (Some(Value::Table(before)), Some(Value::Table(now))) = (before, now) {
+        let mut keys = before.keys().chain(now.keys());
+        let under = |key| difference(before.get(key), now.get(key));
+        return keys.find_map(|key| Some(format!(".{key}{}", under(key)?)));
+    }
+    let [before, now] = [before, now].map(|value| value.map_or("absent".into(), Value::to_string));
+    Some(format!(" was {before}, now {now}"))
 }
 
 pub(crate) fn describe(
@@ -184,13 +245,17 @@ impl Prepared {
     /// number of failed measurements of rivals.
     fn run(mut self, options: &Options, stop: &AtomicBool) -> Result<usize> {
         self.announce();
-        self.sidecar.run.started = machine::now();
+        if self.earlier.is_empty() {
+            self.sidecar.run.started = machine::now();
+        }
         let (each, rounds) = (self.plan.rows(), self.experiment.rounds);
+        let last = self.earlier.iter().map(|row| row.round).max();
+        let first = last.unwrap_or_default() + 1;
         let (out, name) = (&options.out, &self.experiment.name);
-        let mut recording = Recording::new(out, name, self.sidecar, each * rounds);
+        let mut recording = Recording::new(out, name, self.sidecar, self.earlier, each * rounds);
         let is_over = || stop.load(Ordering::Relaxed);
         let (mut measured, mut failed) = (Ok(()), 0);
-        for round in 1..=rounds {
+        for round in first..first + rounds {
             let task = Task {
                 round,
                 cores: self.cores.clone(),

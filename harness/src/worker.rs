@@ -45,7 +45,7 @@ impl Worker {
     /// Starts to serve. Returns the flag that is set when the process that started this one asks it to end, or has
     /// ended itself.
     pub fn begin(&self) -> Result<Arc<AtomicBool>> {
-        let own = Source::describe().short();
+        let own = Source::harness().short();
         ensure!(
             own == self.commit,
             "this build is of commit {own}, but the one that started it is of {}; build both from the same commit",
@@ -117,7 +117,7 @@ pub(crate) fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Chil
     // A process in a group of its own is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
-    command.args(["worker", kind, task, &Source::describe().short()]);
+    command.args(["worker", kind, task, &Source::harness().short()]);
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     started.with_context(|| format!("cannot start a process of {}", program.display()))
 }

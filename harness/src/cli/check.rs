@@ -182,10 +182,7 @@ fn run(
                 "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
                 counted(rounds, "round")
             );
-            say!(
-                "{}",
-                command(subject, settings, settings.round.unwrap_or(rounds))
-            );
+            say!(as is: "{}", command(subject, settings, settings.round.unwrap_or(rounds)));
             note!("error: a call does not return; to wait for longer, use --patience S");
             process::exit(1)
         });
@@ -218,10 +215,10 @@ fn show_violation(found: &Finding, subject: &SubjectInfo, settings: &Settings) {
         found.scenario,
         counted(threads, "thread")
     );
-    say!("{}", found.history.trim_end());
+    say!(as is: "{}", found.history.trim_end());
     say!("(thread {threads} fills the table before all others, and empties it after them)");
     say!("To repeat the same calls, which may overlap differently:");
-    say!("{}\n", command(subject, settings, round));
+    say!(as is: "{}\n", command(subject, settings, round));
 }
 
 fn rounds_and_calls(totals: &Totals) -> String {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::ending::{Ending, INTERRUPTED};
+use crate::machine::Program;
 use crate::page;
+use crate::parsers::within;
 use crate::show::{note, print, say};
 use crate::studies;
 use crate::subjects::Registry;
@@ -46,6 +48,9 @@ enum Command {
         /// quick.toml explains every field.
         #[arg(required = true, value_name = "EXPERIMENT")]
         experiments: Vec<PathBuf>,
+        /// Add this many rounds to the results of an earlier run of the same experiment, program and machine.
+        #[arg(long, value_name = "N", conflicts_with = "rounds", value_parser = within(1..=1_000))]
+        append: Option<usize>,
         #[command(flatten)]
         options: sweep::Options,
     },
@@ -148,8 +153,14 @@ enum Command {
 /// error, a violation or a rival's wrong answer; 2 after a wrong command line; 130 after Ctrl-C. It is no error if the
 /// reader closes standard output early. If standard output cannot be written, that is an error, but
 /// the command still does everything else.
-pub fn main(registry: &Registry) -> ExitCode {
-    let code = match Cli::try_parse().map(|cli| perform(registry, cli.command)) {
+///
+/// The description of every result names `program`, which is [`program!()`](crate::program!).
+pub fn main(registry: &Registry, program: Program) -> ExitCode {
+    program.enter();
+    let command = Cli::command().name(program.name);
+    let parsed = command.version(program.version).try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let code = match parsed.map(|cli| perform(registry, cli.command)) {
         Ok(Ok(Ending::Complete)) => ExitCode::SUCCESS,
         Ok(Ok(Ending::Incomplete)) => ExitCode::FAILURE,
         Ok(Ok(Ending::Interrupted)) => ExitCode::from(INTERRUPTED),
@@ -175,11 +186,12 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     match command {
         Command::Sweep {
             experiments,
+            append,
             options,
         } => {
             let read = |file| options.read(registry, &named(file));
             let experiments = experiments.into_iter().map(read).collect::<Result<_>>()?;
-            sweep::sweep(registry, experiments, &options)
+            sweep::sweep(registry, experiments, append, &options)
         }
         Command::Pair(options) => pair::pair(registry, options),
         Command::Simulate {

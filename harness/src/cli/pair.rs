@@ -23,5 +23,5 @@ pub(super) fn pair(registry: &Registry, mut pair: Pair) -> Result<Ending> {
     }
     let experiment = Experiment::parse(include_str!("../../../experiments/pair.toml"))?;
     let experiment = pair.sweep.change(registry, experiment)?;
-    sweep::sweep(registry, vec![experiment], &pair.sweep)
+    sweep::sweep(registry, vec![experiment], None, &pair.sweep)
 }

@@ -59,7 +59,7 @@ pub(super) fn reproduce(
     let names = if full { FULL } else { QUICK };
     let read = |name| options.read(registry, &directory.join(name).with_extension("toml"));
     let experiments = names.iter().map(read).collect::<Result<_>>()?;
-    let swept = sweep::sweep(registry, experiments, options)?;
+    let swept = sweep::sweep(registry, experiments, None, options)?;
     if swept == Ending::Interrupted {
         return Ok(swept);
     }
@@ -89,10 +89,11 @@ pub(super) fn reproduce(
 
 /// Returns this program, or cargo, which builds it with the feature that a step needs.
 fn command(feature: Option<&str>) -> Result<Command> {
-    let has = |feature: &&str| match *feature {
-        "steps" => cfg!(feature = "steps"),
-        _ => cfg!(feature = "simulation"),
-    };
+    let features = [
+        ("steps", cfg!(feature = "steps")),
+        ("simulation", cfg!(feature = "simulation")),
+    ];
+    let has = |feature: &&str| features.contains(&(*feature, true));
     let Some(feature) = feature.filter(|feature| !has(feature)) else {
         let program = env::current_exe().context("cannot find this program")?;
         return Ok(Command::new(program));
@@ -111,8 +112,6 @@ fn command(feature: Option<&str>) -> Result<Command> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use clap::Parser;
 
     use super::super::Cli;
@@ -133,7 +132,7 @@ mod tests {
         let page = std::fs::read_to_string(top.join("paper-figures/index.md")).unwrap();
         let rows = page.lines().filter(|line| line.starts_with("| ["));
         let unmarked = rows.filter(|line| !line.contains('†'));
-        let listed: BTreeSet<_> = unmarked
+        let listed: std::collections::BTreeSet<_> = unmarked
             .map(|line| &line[3..line.find(']').unwrap()])
             .collect();
         let made = (FULL.iter().copied()).chain(STEPS.iter().map(|(name, ..)| *name));

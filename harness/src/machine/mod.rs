@@ -1,6 +1,7 @@
 //! Describes the machine, the compiler and the source for the results, and binds threads to cores.
 //!
-//! Descriptions hold no host name, no user name and no directory, and of each path only the file name.
+//! Descriptions hold no host name, no user name and no directory, and of each path only the file name. The directory of
+//! results is as given.
 
 pub(crate) mod hand_over;
 pub mod pinning;
@@ -9,6 +10,7 @@ mod waits;
 
 use std::env;
 use std::fs;
+use std::mem;
 use std::num::NonZero;
 use std::thread;
 
@@ -18,8 +20,8 @@ use sysinfo::{CpuRefreshKind, ProcessesToUpdate, System};
 
 pub(crate) use hand_over::hand_over;
 pub use pinning::Cores;
-pub use source::Source;
 pub(crate) use source::executable;
+pub use source::{Program, Source};
 pub(crate) use waits::Waits;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -141,7 +143,7 @@ pub(crate) fn quota_note(usable: usize) -> Option<String> {
     })
 }
 
-/// Returns the command line of this process for a description, without directories.
+/// Returns the command line of this process for a description, without directories except that of the results.
 pub fn command_line() -> String {
     let arguments = env::args_os().skip(1);
     let arguments: Vec<_> = arguments
@@ -151,13 +153,17 @@ pub fn command_line() -> String {
     format!("{} {arguments}", executable())
 }
 
-/// Joins words, such as those of a command line, and shortens every path in them to its file name.
+/// Joins words, such as those of a command line, and shortens every path in them, except that of `--out`, to its file name.
 pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let file = |path: &'a str| {
         let file = path.trim_end_matches('/').rsplit_once(['/', '\\']);
         file.map_or(path, |(_, file)| file)
     };
+    let mut is_out = false;
     let shorten = |word: &'a str| {
+        if mem::replace(&mut is_out, word == "--out") || word.starts_with("--out=") {
+            return word.to_owned();
+        }
         let (_, value) = word.split_once('=').unwrap_or(("", word));
         let files: Vec<_> = value.split(',').map(file).collect();
         format!("{}{}", &word[..word.len() - value.len()], files.join(","))
@@ -186,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_described_without_directories() {
-        let words = "pair --builds=a/b/1,c/2 /x/y.toml --out r/ 1,2 /";
-        let expected = "pair --builds=1,2 y.toml --out r/ 1,2 /";
+    fn commands_are_described_without_directories_but_out() {
+        let words = "pair --builds=a/b/1,c/2 --out=u/v /x/y.toml --out r/s x/1,2 /";
+        let expected = "pair --builds=1,2 --out=u/v y.toml --out r/s 1,2 /";
         assert_eq!(without_directories(words.split(' ')), expected);
     }
 

@@ -8,8 +8,11 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
+const WIDTH: usize = figures::table::WIDTH as usize;
+
 /// Prints a line to standard output: what the user asked for.
 macro_rules! say {
+    (as is: $($text:tt)*) => { $crate::show::print::as_is(format_args!($($text)*)) };
     ($($text:tt)*) => { $crate::show::print::out(format_args!($($text)*)) };
 }
 pub(crate) use say;
@@ -49,12 +52,42 @@ impl Write for Stdout {
     }
 }
 
+/// Breaks lines that are wider than a terminal at spaces, except those of tables and errors. A continued line keeps
+/// the indentation.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let stays = line.starts_with('|') || line.starts_with("error: ");
+        if line.chars().count() <= WIDTH || stays {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let mut words = line.split_whitespace();
+        let mut last = format!("{indent}{}", words.next().unwrap_or_default());
+        for word in words {
+            if last.chars().count() + 1 + word.chars().count() > WIDTH {
+                lines.push(std::mem::replace(&mut last, format!("{indent}{word}")));
+            } else {
+                last += &format!(" {word}");
+            }
+        }
+        lines.push(last);
+    }
+    lines.join("\n")
+}
+
 pub(crate) fn out(text: Arguments) {
+    let _ = writeln!(Stdout, "{}", wrapped(&text.to_string()));
+}
+
+/// Prints text whose lines must not be broken, such as commands to copy.
+pub(crate) fn as_is(text: Arguments) {
     let _ = writeln!(Stdout, "{text}");
 }
 
 pub(crate) fn err(text: Arguments) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", wrapped(&text.to_string()));
 }
 
 /// Prints help to standard output, and an error in the command line to standard error.
@@ -72,5 +105,22 @@ pub(crate) fn finish() -> Result<(), &'static io::Error> {
     match FAILED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_lines_are_broken_at_spaces() {
+        let text = format!("short\n  {}\n| {}", "word ".repeat(30), "cell ".repeat(30));
+        let printed = wrapped(&text);
+        let lines: Vec<_> = printed.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (4, "short"));
+        assert!(lines[1].starts_with("  word") && lines[2].starts_with("  word"));
+        assert!(lines[1..3].iter().all(|line| line.len() <= WIDTH));
+        assert_eq!(printed.matches("word").count(), 30);
+        assert_eq!(wrapped(&"x".repeat(200)), "x".repeat(200));
     }
 }

@@ -18,7 +18,10 @@ pub struct Sidecar {
     pub run: Run,
     pub machine: Machine,
     pub compiler: Compiler,
-    pub source: Source,
+    /// The program that measured.
+    pub program: Source,
+    /// This crate; the program may add subjects of its own.
+    pub harness: Source,
     /// The description of each subject, by its name.
     pub subjects: BTreeMap<String, String>,
     /// The title of each workload, by its label in the CSV.
@@ -47,6 +50,8 @@ pub struct Run {
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
     pub simulated: Vec<String>,
+    /// When rounds were added, each time.
+    pub resumed: Vec<String>,
     /// Number of rows of the run.
     pub rows: Option<usize>,
     /// When everything was measured; absent while something is missing.
@@ -75,7 +80,8 @@ impl Sidecar {
             run,
             machine: Machine::describe()?,
             compiler: Compiler::describe(),
-            source: Source::describe(),
+            program: Source::program(),
+            harness: Source::harness(),
             subjects: BTreeMap::new(),
             workloads: BTreeMap::new(),
             experiment: toml::Table::new(),
@@ -118,9 +124,22 @@ impl Sidecar {
             line += ", virtual machine";
         }
         let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
-        let (unlike, commit) = (self.compiler.unlike_published(), self.source.short());
+        let (unlike, sources) = (self.compiler.unlike_published(), self.sources());
         let day = run.started.split('T').next().unwrap_or_default();
-        line + &format!(". {rustc}{unlike}. Commit {commit}. {day}.")
+        line + &format!(". {rustc}{unlike}. {sources}. {day}.")
+    }
+
+    /// Names the commit of the harness, and before it the program if it is another.
+    fn sources(&self) -> String {
+        let (program, harness) = (&self.program, &self.harness);
+        if program == harness {
+            return format!("Commit {}", harness.short());
+        }
+        let named = [program, harness].map(|source| {
+            let Source { name, version, .. } = source;
+            format!("{name} {version}, commit {}", source.short())
+        });
+        named.join("; ")
     }
 
     pub fn write(&self, path: &Path) -> Result<()> {

@@ -21,7 +21,7 @@ fn interrupted_sweep_keeps_rows_and_figure() {
     let mut stderr = String::new();
     notes.read_to_string(&mut stderr).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(130), "{stderr}");
-    assert!(stderr.contains(" are kept."), "{stderr}");
+    assert!(stderr.contains(" are kept. --append N adds"), "{stderr}");
     let done = rows(&place.text("results/tiny.csv"));
     assert!((1..4_000).contains(&done), "{done}");
     assert!(place.path("results/tiny.svg").exists());

@@ -1,6 +1,8 @@
 //! Tests of commands that show results, and of those that cannot write.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use crate::place::{Ended, Place, has, rows};
 
@@ -81,6 +83,26 @@ fn reproduce_measures_pairs_and_leaves_page() {
     assert_eq!(rows(&place.text("results/pair.csv")), 4 * 3 + 2);
     let page = place.text("results/report.html");
     has(&page, &["over fastbloom", "pair.csv"]);
+}
+
+/// The other run holds the folder until it ends.
+#[test]
+fn folder_in_use_is_refused_and_holder_named() {
+    let place = Place::with_tiny("rounds = 2", "rounds = 1000");
+    let mut long = place.command("sweep tiny.toml --out r");
+    let long = long.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut first = long.spawn().unwrap();
+    let mut lines = BufReader::new(first.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("round 1, ")));
+    let holder = format!("process {} (harness sweep tiny.toml --out r)", first.id());
+    let refused = place.ends(1, "sweep tiny.toml --out r");
+    refused.notes(&["r is in use by", &holder, "--out"]);
+    // Another folder is free, but the cores are not.
+    let other = place.run("sweep tiny.toml --rounds 1 --out s");
+    other.notes(&["another harness measures"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    place.run("sweep tiny.toml --rounds 1 --out r");
 }
 
 #[test]

@@ -11,6 +11,8 @@ const REFUSED: &str = "
 1 | sweep nowhere.toml | nowhere.toml
 1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not available to this process | available cores
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
+2 | sweep tiny.toml --append 2 --rounds 2 | cannot be used with
+1 | sweep tiny.toml --append 2 | --append: no rounds to add to
 1 | sweep tiny.toml --out tiny.toml/r | cannot write results | --out
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
 1 | sweep torn.toml | torn.toml | line 6
@@ -104,5 +106,7 @@ fn list_shows_subjects_workloads_and_experiments() {
     // There are none here.
     let listed = Place::new().run("list");
     assert!(!listed.stdout.contains("not usable"));
+    let mut lines = listed.stdout.lines();
+    assert!(lines.all(|line| line.chars().count() <= 100));
     listed.prints(&["quick.toml", "stalls.toml"]);
 }

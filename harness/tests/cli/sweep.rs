@@ -25,7 +25,7 @@ fn sweep_leaves_rows_sidecar_figure_and_prints_ratios() {
     let run = &sidecar["run"];
     assert_eq!(
         run["command"].as_str(),
-        Some("harness sweep tiny.toml --out here")
+        Some("harness sweep tiny.toml --out made/here")
     );
     assert_eq!(run["seed"].as_integer(), Some(1));
     assert!(run["ended"].is_str());
@@ -102,12 +102,30 @@ fn rounds_have_keys_of_their_own() {
 }
 
 #[test]
-fn earlier_results_are_kept() {
-    let place = Place::with_tiny("rounds = 2", "rounds = 1");
+fn appended_rounds_follow_earlier_ones() {
+    let place = Place::with_tiny("", "");
     place.run("sweep tiny.toml");
     let first = place.text("results/tiny.csv");
+    place.run("sweep tiny.toml --append 1");
+    let both = place.text("results/tiny.csv");
+    let added = both.strip_prefix(&first).unwrap();
+    assert_eq!(added.lines().count(), TINY_ROWS / 2);
+    assert_eq!(column(&both, "round").last(), Some(&"3"));
+    let sidecar = place.table(SIDECAR);
+    assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(3));
+    let refused = place.ends(1, "sweep tiny.toml --append 1 --seconds 0.02");
+    refused.notes(&[
+        "--append: results/tiny.csv",
+        "experiment.seconds was 0.001, now 0.02;",
+    ]);
+    let refused = place.ends(1, "sweep tiny.toml --append 1 --subjects lock-free,bloom");
+    refused.notes(&["experiment.subjects was [", ", \"bloom\"]"]);
+    place.write("results/tiny.csv", both.trim_end());
+    let refused = place.ends(1, "sweep tiny.toml --append 1");
+    refused.notes(&["its last row is cut off"]);
+    // Without the option, earlier results are kept.
     place.run("sweep tiny.toml").notes(&["tiny.1.csv"]);
-    assert_eq!(place.text("results/tiny.1.csv"), first);
+    assert_eq!(place.text("results/tiny.1.csv"), both.trim_end());
     assert!(place.path("results/tiny.1.svg").exists());
     assert!(place.path("results/tiny.1.machine.toml").exists());
 }
