@@ -331,7 +331,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
         let widths = events.iter().map(|event| event.chars().count());
         let name = widths.max().unwrap_or(0);
         let states: Vec<_> = self.since.iter().map(|s| format!("{s:?}")).collect();
-        writeln!(f, "held before: {}", states.join(" or "))?;
+        writeln!(f, "copies before: {}", states.join(" or "))?;
         for (at, (call, event)) in self.calls.iter().zip(events).enumerate() {
             let (from, to) = (column(call.start), column(call.end));
             let bar = match to - from {
@@ -470,7 +470,7 @@ mod tests {
         let short = format!("|{}|", "-".repeat(11));
         let drawn = violation.to_string();
         for line in [
-            "held before: 1 or 2\n".to_owned(),
+            "copies before: 1 or 2\n".to_owned(),
             format!("  thread 0   insert → done  |{}| ", "-".repeat(46)),
             format!("  thread 1   remove → done  {}{short} ", " ".repeat(11)),
             "ns  <- no order is left\n".to_owned(),

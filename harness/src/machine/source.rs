@@ -10,9 +10,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     pub commit: String,
-    /// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is unknown.
+    /// Whether files of [`PARTS`] differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is
+    /// unknown.
     pub modified: bool,
 }
+
+/// The parts of the repository that decide what is measured. A user's own project may be another.
+const PARTS: &str = ":/harness :/filter :/kcas :/experiments :/Cargo.toml :/Cargo.lock :/.cargo";
 
 impl Source {
     pub fn describe() -> Self {
@@ -25,7 +29,9 @@ impl Source {
         // A repository that surrounds the package without tracking it says nothing about its commit.
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
         let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
-        let status = git(&["status", "--porcelain", "--untracked-files=all"]);
+        let status = ["status", "--porcelain", "--untracked-files=all", "--"];
+        let parts: Vec<_> = status.into_iter().chain(PARTS.split(' ')).collect();
+        let status = git(&parts);
         // Files that a run writes are no modification.
         let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
         Self {
@@ -78,17 +84,19 @@ mod tests {
             let arguments: Vec<_> = arguments.split(' ').collect();
             git(place.path(), &arguments).unwrap()
         };
-        let source = || Source::read(place.path());
+        let [package, mine] = ["harness", "mine"].map(|name| place.path().join(name));
+        fs::create_dir(&mine).and(fs::create_dir(&package)).unwrap();
+        let source = || Source::read(&package);
         assert_eq!(
             (source().short(), source().modified),
             ("unknown".into(), true)
         );
         git("init --quiet");
         let write = |name: &str| fs::write(place.path().join(name), "text").unwrap();
-        write("Cargo.toml");
+        write("harness/Cargo.toml");
         // A repository that does not track the package.
         assert!(source().commit.starts_with("unknown: "));
-        git("add Cargo.toml");
+        git("add harness/Cargo.toml");
         let person = "-c user.name=a -c user.email=a@example.org";
         git(&format!(
             "{person} commit --quiet --message all --no-gpg-sign"
@@ -98,7 +106,8 @@ mod tests {
             (source().commit, source().modified),
             (commit.clone(), false)
         );
-        for (name, is_modified) in [("tiny.csv", false), ("new.rs", true)] {
+        let files = ["harness/tiny.csv", "mine/main.rs", "harness/new.rs"];
+        for (name, is_modified) in files.into_iter().zip([false, false, true]) {
             write(name);
             assert_eq!(source().modified, is_modified, "{name}");
         }

@@ -20,7 +20,7 @@ pub(crate) fn begin_to_measure(directory: &Path) -> Result<()> {
 pub(crate) fn create_folder(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| {
         let directory = directory.display();
-        format!("cannot write results to {directory}; choose another directory with --out")
+        format!("cannot create the directory {directory} for results; choose another with --out")
     })
 }
 

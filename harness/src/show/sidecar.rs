@@ -47,6 +47,8 @@ pub struct Run {
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
     pub simulated: Vec<String>,
+    /// Subjects of which some measurements failed, for wrong answers for example.
+    pub failed: Vec<String>,
     /// When everything was measured; absent while something is missing.
     pub ended: Option<String>,
 }

@@ -41,7 +41,8 @@ pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
 
 /// Describes an unknown name, and lists all known ones.
 pub fn unknown(name: &str, known: &[&str]) -> String {
-    format!("{name:?}; expected one of: {}", known.join(", "))
+    let lines: Vec<_> = known.chunks(6).map(|names| names.join(", ")).collect();
+    format!("{name:?}; expected one of: {}", lines.join(",\n  "))
 }
 
 #[cfg(test)]
