@@ -416,7 +416,7 @@ impl<'a> View<'a> {
         }
         let ended = self
             .sidecar
-            .map_or(true, |sidecar| sidecar.run.ended.is_some());
+            .is_none_or(|sidecar| sidecar.run.ended.is_some());
         let at_most = if ended { "" } else { "at most " };
         let rounds = counted(rounds, "round");
         let limits = self.limits().join(" ");

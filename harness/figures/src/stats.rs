@@ -146,6 +146,7 @@ mod tests {
             assert_eq!(summary(values).median, median, "{values:?}");
         }
         assert_eq!(Summary::new([]), None);
+        assert_eq!(summary(&[7.0]).format(|seven| seven.to_string()), "7");
         assert_eq!(Summary::new([1.0, f64::NAN]), None);
     }
 
