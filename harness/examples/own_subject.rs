@@ -12,10 +12,10 @@ use std::hash::{BuildHasher, Hash};
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use harness::cli;
 use harness::registry::Registry;
-use harness::subject::{FixedState, SLOTS_PER_BUCKET, Subject};
+use harness::subject::{Class, FixedState, SLOTS_PER_BUCKET, Subject, class};
 
 const SHARDS: usize = 64;
 
@@ -37,10 +37,11 @@ impl Subject for ShardedMap {
     const NAME: &'static str = "sharded-map";
     const DESCRIPTION: &'static str = "hash maps of 64-bit hashes, each behind a mutex";
     const GUARANTEES: &'static str = "linearizable; blocking";
+    /// It never refuses a key.
+    const GROWS: bool = true;
 
     /// Sizes are asked for in buckets of [`SLOTS_PER_BUCKET`] keys, as our filters have them.
     fn with_buckets(buckets: usize) -> Result<Self> {
-        ensure!(buckets > 0, "a map has room for some keys");
         let each = buckets * SLOTS_PER_BUCKET / SHARDS;
         let shard = || Mutex::new(HashMap::with_capacity(each));
         Ok(Self {
@@ -69,6 +70,11 @@ impl Subject for ShardedMap {
             Some(copies) => *copies -= 1,
         }
         true
+    }
+
+    /// Keys of one hash are the same key. A map has no buckets, so all keys share two.
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(class(FixedState.hash_one(key), [0, 1]))
     }
 
     fn memory_bytes(&self) -> usize {

@@ -66,8 +66,9 @@ impl Answers<'_> {
         };
         ensure!(
             missing <= excused,
-            "it lost a key: {missing} of the keys that had been inserted and not removed were reported absent; only {excused} \
-             had been refused"
+            "it lost a key: {missing} calls found none of a key that was inserted and not removed (refused keys excuse {excused}); \
+             run `harness check --subjects {}`",
+            info.name
         );
         let (false_positives, absent) = match workload {
             Workload::Remove { .. } => (found(), residents),

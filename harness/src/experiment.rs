@@ -28,9 +28,9 @@ use std::path::Path;
 use std::result;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use toml::Value;
+use toml::{Table, Value};
 
 use crate::latency::Latency;
 use crate::machine;
@@ -112,7 +112,8 @@ const BYTES_PER_SLOT: f64 = 40.0;
 impl Experiment {
     /// Reads and checks the experiment of a file. Errors name the first wrong field, and the allowed values.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).context("cannot read the file")?;
+        let hint = "cannot read the file; give a path with its ending, or a name that `harness list` shows";
+        let text = fs::read_to_string(path).context(hint)?;
         let name = path.file_stem().unwrap_or_default();
         Self::parse_named(&text, &name.to_string_lossy())
     }
@@ -122,7 +123,9 @@ impl Experiment {
     }
 
     fn parse_named(text: &str, name: &str) -> Result<Self> {
-        let mut experiment: Self = toml::from_str(text)?;
+        let read = toml::from_str(text);
+        let mut experiment: Self =
+            read.map_err(|error| wrong_workload(text).unwrap_or(error.into()))?;
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);
         }
@@ -277,6 +280,16 @@ impl Experiment {
     }
 }
 
+/// Returns the error of the first wrong workload, with its number: serde reports the place of another one.
+fn wrong_workload(text: &str) -> Option<Error> {
+    let table: Table = text.parse().ok()?;
+    let mut workloads = table.get("workload")?.as_array()?.iter().zip(1..);
+    workloads.find_map(|(workload, number)| {
+        let error = workload.clone().try_into::<Workload>().err()?;
+        Some(anyhow!("[[workload]] number {number}: {error}"))
+    })
+}
+
 /// Checks that a list is not empty, has no value twice, and has only values that fit.
 fn check_list<T: PartialEq + Debug>(
     field: &str,
@@ -410,8 +423,6 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use toml::Table;
-
     use super::*;
 
     #[test]
@@ -464,6 +475,7 @@ mod tests {
             seconds = nan | `seconds`
             keys = 999 | `keys`: 999 are too few; 1000 or more
             slots = 3000 | leave out `keys`
+            workload = [{ kind = 'insert', load = 0.5 }, { kind = 'lookup', hitt = 5 }] | number 2: unknown field `hitt`
             workload = [{ kind = 'upsert' }] | `upsert`
             workload = [{ kind = 'insert', load = 1.5 }] | [[workload]] insert: field `load`"
             .lines()

@@ -10,6 +10,7 @@ use subject::Operations;
 
 use crate::experiment::Experiment;
 use crate::machine::Cores;
+use crate::row::Row;
 use crate::subjects::Registry;
 use crate::workload::Workload;
 
@@ -108,6 +109,19 @@ impl Plan {
     pub fn rows(&self) -> usize {
         let rows = |part: &Part| part.points.len() * part.subjects.len();
         self.parts.iter().map(rows).sum()
+    }
+
+    /// Keeps those of these names that lack rows after this many rounds.
+    pub fn lacking(&self, mut names: Vec<String>, rounds: usize, rows: &[Row]) -> Vec<String> {
+        names.retain(|name| {
+            let parts = self
+                .parts
+                .iter()
+                .filter(|part| part.subjects.contains(name));
+            let planned: usize = parts.map(|part| rounds * part.points.len()).sum();
+            rows.iter().filter(|row| row.subject == *name).count() < planned
+        });
+        names
     }
 }
 

@@ -77,12 +77,14 @@ impl<R: Serialize> Recording<R> {
         if measured.is_ok() && ending == Ending::Complete {
             self.sidecar.run.ended = Some(machine::now());
         }
-        self.sidecar.write(&self.files.sidecar)?;
+        let described = self.sidecar.write(&self.files.sidecar);
         let sheet = sheet(&self.rows, &self.sidecar);
         say!("\n{sheet}\n");
-        if let Some(figure) = &sheet.figure {
+        let drawn = sheet.figure.as_ref().map_or(Ok(()), |figure| {
             files::write(&self.files.figure, &figure.svg()?)?;
-        }
+            say!("{}", self.files.figure.display());
+            Ok(())
+        });
         let csv = self.files.csv.display();
         say!("{csv}");
         let rows = counted(self.rows.len(), "row");
@@ -90,6 +92,7 @@ impl<R: Serialize> Recording<R> {
             note!("Interrupted; {rows} are kept. --append N adds N rounds to a sweep.");
         }
         measured.with_context(|| format!("the run ended early, with {rows} in {csv}"))?;
+        described.and(drawn)?;
         Ok(self.rows)
     }
 }

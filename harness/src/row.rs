@@ -121,11 +121,6 @@ impl Row {
         self.offered_mops
             .is_some_and(|due| self.mops < Self::KEEPS_UP * due)
     }
-
-    /// Returns whether no operation was done, though no thread was frozen: such a row is no measure of speed.
-    pub fn stood_still(&self) -> bool {
-        self.mops == 0.0 && self.frozen.is_none()
-    }
 }
 
 /// Reads all rows of a file.
@@ -137,6 +132,7 @@ pub fn read(csv: &Path) -> Result<Rows> {
 }
 
 fn parse(text: &str) -> Result<Rows> {
+    ensure!(!text.is_empty(), "it is empty; measure again");
     ensure!(
         text.starts_with("study,"),
         "its first column is not `study`: no command writes such a file"
@@ -174,8 +170,8 @@ impl Writer {
     }
 
     pub fn write(&mut self, row: &impl Serialize) -> Result<()> {
-        self.0.serialize(row)?;
-        Ok(self.0.flush()?)
+        let written = self.0.serialize(row).and_then(|()| Ok(self.0.flush()?));
+        written.context("cannot write a row; free space, or choose another directory with --out")
     }
 }
 
@@ -215,6 +211,7 @@ mod tests {
         let text = written(&samples);
         assert_eq!(parse(&text).unwrap(), Rows::Study(samples));
         for (wrong, expected) in [
+            ("", "is empty"),
             (text.trim_end(), "cut off"),
             (&text["study,".len()..], "first column is not `study`"),
             (&text.replace("0.0", "fast"), "line: 2"),

@@ -3,8 +3,14 @@
 use std::fmt;
 
 use figures::plot::{Figure, Form, Series};
-use figures::stats::{Summary, Verdict};
+use figures::stats::{MIN_VALUES, Summary, Verdict};
 use figures::table;
+
+use crate::wording::counted;
+
+/// Describes the cells with brackets.
+pub(crate) const MEDIANS: &str =
+    "Median over the rounds [interval of 95 %; of fewer than 6 rounds, the range].";
 
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
@@ -55,12 +61,17 @@ pub(crate) fn ascending(places: impl Iterator<Item = f64>) -> Vec<f64> {
     places
 }
 
-/// Formats a ratio, judged against that of a subject to itself.
+/// Formats a ratio, judged against that of a subject to itself. If too few rounds count, says how many.
 pub(crate) fn judged(ratio: Option<Summary>, itself: Option<Summary>) -> String {
     let Some(ratio) = ratio else {
         return "–".into();
     };
-    let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
+    let itself = itself.unwrap_or(Summary { count: 0, ..ratio });
+    let mut verdict = Verdict::new(&ratio, &itself).to_string();
+    let count = ratio.count.min(itself.count);
+    if count < MIN_VALUES {
+        verdict += &format!(" ({})", counted(count, "round"));
+    }
     format!("{} {verdict}", ratio.format(|ratio| format!("{ratio:.2}")))
 }
 

@@ -35,7 +35,7 @@ use crate::plan::shuffled;
 use crate::recording::Recording;
 use crate::row::Sample;
 pub(crate) use crate::sheet::dedup;
-use crate::sheet::{Sheet, Table, ascending, judged, series};
+use crate::sheet::{MEDIANS, Sheet, Table, ascending, judged, series};
 use crate::show::{FolderLock, Run, Sidecar, note};
 use crate::subjects::{Registry, original};
 use crate::worker::{self, Worker, build_in_turn, check_builds};
@@ -335,7 +335,7 @@ impl<O> Study<O> {
             let panel = |case: &&str| view.panel(quantity, case);
             cases.iter().filter_map(panel).collect::<Vec<_>>()
         });
-        let mut notes = "Median over the rounds [interval of 95 %].".to_owned();
+        let mut notes = MEDIANS.to_owned();
         if self.compares() {
             notes += &format!(
                 " Faster and slower: how many times as good {ours} is, within rounds; the whole interval is further from 1 than \

@@ -254,14 +254,14 @@ impl Prepared {
         let (out, name) = (&options.out, &self.experiment.name);
         let mut recording = Recording::new(out, name, self.sidecar, self.earlier, each * rounds);
         let is_over = || stop.load(Ordering::Relaxed);
-        let (mut measured, mut failed) = (Ok(()), 0);
+        let mut measured = Ok(());
         for round in first..first + rounds {
             let task = Task {
                 round,
                 cores: self.cores.clone(),
                 experiment: self.experiment.clone(),
             };
-            let (build, already) = (build_in_turn(&options.builds, round), recording.rows.len());
+            let build = build_in_turn(&options.builds, round);
             measured = worker::measure(build, (SWEEP, &task), stop, |row: Row| {
                 let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
                 (recording.bar).step(&format!(
@@ -272,7 +272,11 @@ impl Prepared {
             if measured.is_err() || is_over() {
                 break;
             }
-            failed += each.saturating_sub(recording.rows.len() - already);
+        }
+        let failed = (each * rounds).saturating_sub(recording.rows.len());
+        if measured.is_ok() && !is_over() {
+            let names = self.experiment.contestants();
+            recording.sidecar.run.failed = self.plan.lacking(names, rounds, &recording.rows);
         }
         recording.end(measured, Ending::from_flag(stop), |rows, sidecar| {
             sweep_sheet::sheet(rows, Some(sidecar))

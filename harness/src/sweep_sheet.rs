@@ -9,7 +9,7 @@ use figures::stats::{MIN_VALUES, Summary};
 
 use crate::latency::percent;
 use crate::row::Row;
-use crate::sheet::{Sheet, Table, ascending, dedup, judged, series};
+use crate::sheet::{MEDIANS, Sheet, Table, ascending, dedup, judged, series};
 use crate::show::Sidecar;
 use crate::subjects::{BOUNDS, original};
 use crate::wording::{counted, grouped};
@@ -68,8 +68,10 @@ impl Axis {
     }
 }
 
+type Share = fn(&Row) -> Option<u64>;
+
 /// The latencies that are shown: of half of the operations, of 99 of 100, of 999 of 1,000, and of all.
-const LATENCIES: [fn(&Row) -> Option<u64>; 4] = [
+const LATENCIES: [Share; 4] = [
     |row| row.p50_ns,
     |row| row.p99_ns,
     |row| row.p999_ns,
@@ -113,40 +115,26 @@ pub fn sheet(rows: &[Row], sidecar: Option<&Sidecar>) -> Sheet {
         itself,
     };
     let is_timed = rows.iter().any(|row| row.p50_ns.is_some());
-    let ratios = format!(
-        "How many times as fast is {first} as each other subject? Median over the rounds [interval of 95 %]."
-    );
-    let panels = |draw: &dyn Fn(&Row) -> Panel| -> Vec<Panel> {
-        let panels = view.cases().into_iter().map(draw);
-        panels.filter(|panel| !panel.series.is_empty()).collect()
-    };
-    let (lead, table, panels) = if is_timed {
+    let ratios = format!("How many times as fast is {first} as each other subject? {MEDIANS}");
+    let (lead, table, draw): (_, _, fn(&View, &Row) -> Panel) = if is_timed {
         let lead = "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
-        (
-            lead,
-            view.latencies(),
-            panels(&|case| view.latency_panel(case)),
-        )
+        (lead, view.latencies(), |view, case| {
+            view.latency_panel(case)
+        })
     } else if view.axis == Frozen {
         let lead = "Throughput of the threads that are not frozen, in million operations per second: median over the rounds.";
-        (
-            lead,
-            view.throughputs(),
-            panels(&|case| view.throughput_panel(case)),
-        )
+        (lead, view.throughputs(), |view, case| {
+            view.throughput_panel(case)
+        })
     } else if has_rivals {
-        (
-            &*ratios,
-            view.ratios(),
-            panels(&|case| view.ratio_panel(case)),
-        )
+        (&*ratios, view.ratios(), |view, case| view.ratio_panel(case))
     } else {
-        (
-            &*ratios,
-            view.ratios(),
-            panels(&|case| view.throughput_panel(case)),
-        )
+        (&*ratios, view.ratios(), |view, case| {
+            view.throughput_panel(case)
+        })
     };
+    let panels = view.cases().into_iter().map(|case| draw(&view, case));
+    let panels = panels.filter(|panel| !panel.series.is_empty()).collect();
     let title = sidecar.map_or(&rows[0].experiment, |sidecar| &sidecar.run.title);
     Sheet {
         lead: lead.into(),
@@ -198,22 +186,12 @@ impl<'a> View<'a> {
     }
 
     fn throughput(&self, case: &Row, subject: &str, place: f64) -> Option<Summary> {
-        Summary::new(self.rows(case, subject, place).map(|row| row.mops))
+        summarize(self.rows(case, subject, place), |row| Some(row.mops))
     }
 
-    /// Returns how many times as fast the first subject is as another one. A process whose turns others disturbed does not
-    /// count; if all were disturbed, the ratio is of too few processes for a claim.
+    /// Returns how many times as fast the first subject is as another one.
     fn ratio(&self, case: &Row, subject: &str, place: f64) -> Option<Summary> {
-        let rows = self.rows(case, subject, place);
-        let ratios = rows.filter_map(|row| Some((row.ratio?, row.turns == Some(0))));
-        let (disturbed, counted): (Vec<_>, Vec<_>) =
-            ratios.partition(|(_, is_disturbed)| *is_disturbed);
-        let shown = if counted.is_empty() {
-            &disturbed[..disturbed.len().min(MIN_VALUES - 1)]
-        } else {
-            &counted
-        };
-        Summary::new(shown.iter().map(|(ratio, _)| *ratio))
+        summarize(self.rows(case, subject, place), |row| row.ratio)
     }
 
     fn describe(&self, case: &Row, is_full: bool) -> String {
@@ -301,15 +279,9 @@ impl<'a> View<'a> {
         })
     }
 
-    fn latency(
-        &self,
-        case: &Row,
-        subject: &str,
-        place: f64,
-        share: fn(&Row) -> Option<u64>,
-    ) -> Option<Summary> {
-        let times = self.rows(case, subject, place).filter_map(share);
-        Summary::new(times.map(|ns| ns as f64))
+    fn latency(&self, case: &Row, subject: &str, place: f64, share: Share) -> Option<Summary> {
+        let rows = self.rows(case, subject, place);
+        summarize(rows, |row| Some(share(row)? as f64))
     }
 
     fn panel(&self, case: &Row, mut series: Vec<Series>) -> Panel {
@@ -413,10 +385,34 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Describes what limits the measurements, for caption and table.
+    fn limits(&self) -> Vec<String> {
+        let (rows, mut limits) = (|| self.rows.iter(), Vec::new());
+        let disturbed = rows().filter(|row| is_disturbed(row)).count();
+        if disturbed > 0 {
+            let all = self.rows.len();
+            limits.push(format!(
+                "Other programs disturbed {disturbed} of {all} measurements, which decide nothing."
+            ));
+        }
+        let over = rows().filter(|row| row.oversubscribed);
+        let fewest = over.map(|row| row.threads).min();
+        limits
+            .extend(fewest.map(|fewest| format!("From {fewest} threads on, threads share cores.")));
+        let failed = self.sidecar.iter().flat_map(|sidecar| &sidecar.run.failed);
+        limits.extend(
+            failed.map(|name| format!("Wrong answers or failures of {name} are left out.")),
+        );
+        limits
+    }
+
     fn caption(&self, is_timed: bool, has_rivals: bool) -> String {
         let rounds = self.rows.iter().map(|row| row.round).max();
+        let rounds = rounds.unwrap_or_default();
         let marks = if is_timed {
             "filled marks: p50, dashes: p99, open marks: p99.9"
+        } else if rounds < MIN_VALUES {
+            "bars: ranges"
         } else {
             "bars: intervals of 95 %"
         };
@@ -424,8 +420,13 @@ impl<'a> View<'a> {
         if self.rows.iter().any(|row| row.simulated.is_some()) {
             text += "Predicted by a model, not measured; on two cores off by 3 to 35 % in the median, at most 88 %. ";
         }
-        let rounds = counted(rounds.unwrap_or_default(), "round");
-        let _ = write!(text, "Medians of {rounds}; {marks}.");
+        let ended = self
+            .sidecar
+            .is_none_or(|sidecar| sidecar.run.ended.is_some());
+        let at_most = if ended { "" } else { "at most " };
+        let rounds = counted(rounds, "round");
+        let limits = self.limits().join(" ");
+        let _ = write!(text, "Medians of {at_most}{rounds}; {marks}. {limits}");
         if has_rivals {
             let _ = write!(text, " {}: the same again, so noise.", self.itself);
         }
@@ -448,30 +449,26 @@ impl<'a> View<'a> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.limits();
         let is_judged = |row: &Row| row.ratio.is_some() && row.p50_ns.is_none();
         if self.rows.iter().any(is_judged) && self.axis != Frozen {
             notes.push(format!(
-                "Faster, slower: the whole interval is further from 1 than that of {} over itself, as {}; with fewer than \
-                 {MIN_VALUES} rounds, nothing is decided.",
+                "Faster, slower: the whole interval is further from 1 than that of {} over itself, as {}. Undecided (N rounds): \
+                 only N rounds were undisturbed, of {MIN_VALUES} that are needed; brackets are the range of all.",
                 self.first, self.itself
             ));
         }
-        let count = |is_counted: fn(&Row) -> bool| {
-            let count = self.rows.iter().filter(|row| is_counted(row)).count();
-            Some(counted(count, "measurement")).filter(|_| count > 0)
-        };
-        if let Some(disturbed) = count(|row| row.turns == Some(0)) {
-            notes.push(format!(
-                "Others disturbed nearly all turns of {disturbed}, which decide nothing."
-            ));
-        }
-        if let Some(still) = count(Row::stood_still) {
+        let rows = self.rows.iter().filter(|row| row.frozen.is_none());
+        let still = rows.filter(|row| row.mops == 0.0).count();
+        if still > 0 {
+            let still = counted(still, "measurement");
             notes.push(format!(
                 "Left out of ratios: {still} without a single operation."
             ));
         }
-        if let Some(overloaded) = count(Row::is_overloaded) {
+        let overloaded = self.rows.iter().filter(|row| row.is_overloaded()).count();
+        if overloaded > 0 {
+            let overloaded = counted(overloaded, "measurement");
             notes.push(format!(
                 "In {overloaded} in an open loop, less than {} % of the operations due were done: the latencies show only that \
                  the rate is too high.",
@@ -492,9 +489,35 @@ impl<'a> View<'a> {
     }
 }
 
+/// Summarizes the undisturbed rows; if they are too few for an interval, gives the range of all rows, which decides nothing.
+fn summarize<'a>(
+    rows: impl Iterator<Item = &'a Row> + Clone,
+    value: impl Fn(&Row) -> Option<f64>,
+) -> Option<Summary> {
+    let calm: Vec<_> = (rows.clone().filter(|row| !is_disturbed(row)))
+        .filter_map(&value)
+        .collect();
+    let all: Vec<_> = rows.filter_map(value).collect();
+    let count = calm.len();
+    if count >= MIN_VALUES {
+        return Summary::new(calm);
+    }
+    Some(Summary {
+        count,
+        low: all.iter().copied().reduce(f64::min)?,
+        high: all.iter().copied().reduce(f64::max)?,
+        ..Summary::new(all)?
+    })
+}
+
+fn is_disturbed(row: &Row) -> bool {
+    row.turns == Some(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::Run;
 
     fn row(subject: &str, round: usize, mops: f64) -> Row {
         Row {
@@ -534,12 +557,33 @@ mod tests {
             (0.5, 100, "0.50 [0.50–0.50] slower"),
             (1.001, 100, "undecided"),
             // Others disturbed all turns.
-            (1.5, 0, "undecided"),
+            (1.5, 0, "1.51 [1.50–1.51] undecided (0 rounds)"),
         ] {
             let sheet = sheet(&compared(times, turns), None).to_string();
             assert!(sheet.contains(expected), "{times} {turns}: {sheet}");
-            assert_eq!(sheet.contains("disturbed"), turns == 0, "{sheet}");
+            let all = sheet.contains("disturbed 27 of 27 measurements");
+            assert_eq!(all, turns == 0, "{sheet}");
         }
+    }
+
+    #[test]
+    fn limits_of_rows_are_in_table_and_caption() {
+        // One round of nine is undisturbed.
+        let mut rows = [compared(1.5, 100), compared(1.5, 0)[3..].to_vec()].concat();
+        rows.drain(3..27);
+        (rows[5].ratio, rows[6].oversubscribed) = (Some(9.0), true);
+        let mut sidecar = Sidecar::describe(Run::default()).unwrap();
+        sidecar.run.failed = vec!["lossy".into()];
+        let sheet = sheet(&rows, Some(&sidecar));
+        let text = sheet.to_string();
+        assert!(
+            text.contains("1.51 [1.50–9.00] undecided (1 round)"),
+            "{text}"
+        );
+        let expected = "Medians of at most 9 rounds; bars: intervals of 95 %. Other programs disturbed 24 of 27 measurements, \
+                        which decide nothing. From 1 threads on, threads share cores. Wrong answers or failures of lossy are left out.";
+        let caption = sheet.figure.unwrap().caption;
+        assert!(caption.starts_with(expected), "{caption}");
     }
 
     #[test]

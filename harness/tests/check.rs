@@ -9,11 +9,10 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::Result;
-use filter::internals::Location;
 use filter::{Class, FixedState, InsertError};
 use harness::check::{self, Candidate, Finding, Report, Settings};
 use harness::registry::Registry;
-use harness::subject::{Operations, Subject};
+use harness::subject::{Operations, Subject, class};
 use harness::subjects::{Growing, LockFree};
 
 // A structure as a user may bring one along. Its `main` is used by the example alone.
@@ -169,12 +168,7 @@ impl Subject for Exact {
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        let location = Location {
-            fingerprint: FixedState.hash_one(key),
-            first: 0,
-            second: 1,
-        };
-        Some(location.into())
+        Some(class(FixedState.hash_one(key), [0, 1]))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -240,7 +234,8 @@ fn is_found<const FLAW: Flaw, const NAMED: bool>(words: &[&str]) -> Finding {
 
 #[test]
 fn flaws_are_found_in_histories() {
-    is_found::<FALSE_NEGATIVE, true>(&["contains → no"]);
+    let missed = is_found::<FALSE_NEGATIVE, true>(&["copies before: ", "contains → no"]);
+    assert!(!missed.fits_set);
     is_found::<MOVES, true>(&[]);
     is_found::<DROPS, true>(&[]);
     is_found::<TAKES_TWICE, true>(&[]);
@@ -281,6 +276,7 @@ fn flawless_subjects_pass() {
         Candidate::new::<own_subject::ShardedMap>(),
         Candidate::new::<RefusesFound>(),
     ];
+    assert!(others[4].names_classes().unwrap());
     for candidate in ours.chain(others) {
         let settings = Settings {
             time: A_SECOND,
@@ -305,7 +301,7 @@ fn flaws_of_sets_are_found() {
     // One that is not declared, and a filter that is.
     for mut undeclared in [set::<NONE, true>(), set::<NONE, false>()] {
         undeclared.set = false;
-        found(&undeclared, &SETTINGS);
+        assert!(found(&undeclared, &SETTINGS).fits_set);
     }
     let mut filter = Candidate::new::<LockFree>();
     (filter.set, filter.grows) = (true, true);

@@ -331,7 +331,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
         let widths = events.iter().map(|event| event.chars().count());
         let name = widths.max().unwrap_or(0);
         let states: Vec<_> = self.since.iter().map(|s| format!("{s:?}")).collect();
-        writeln!(f, "held before: {}", states.join(" or "))?;
+        writeln!(f, "copies before: {}", states.join(" or "))?;
         for (at, (call, event)) in self.calls.iter().zip(events).enumerate() {
             let (from, to) = (column(call.start), column(call.end));
             let bar = match to - from {

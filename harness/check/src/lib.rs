@@ -76,6 +76,8 @@ pub struct Finding {
     pub scenario: String,
     /// The calls, drawn along a time axis.
     pub history: String,
+    /// Whether a [set](subject::Subject::SET) could have answered so, but is not declared.
+    pub fits_set: bool,
 }
 
 /// The work of a check or a round, and the violation that ended it, if any.
@@ -147,7 +149,10 @@ impl Round<'_> {
         calls.iter().for_each(|call| made += &call.event.1);
         let found = |history| {
             let (kind, buckets) = (scenario.kind, scenario.buckets);
+            let mut set = *self.candidate;
+            (set.set, set.grows) = (true, true);
             Finding {
+                fits_set: !self.candidate.set && judge(&scenario, &set, &calls).is_ok(),
                 round: self.number,
                 scenario: format!(
                     "{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"

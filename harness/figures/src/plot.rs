@@ -10,13 +10,13 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::stats::Summary;
+use crate::stats::{MIN_VALUES, Summary};
 
 /// A title, one legend, panels and a caption.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
     pub title: String,
-    /// How to read the figure; after the last line break, machine and date. At most three lines are
+    /// How to read the figure; after the last line break, machine and date. At most six lines are
     /// drawn; machine and date are not cut.
     pub caption: String,
     pub panels: Vec<Panel>,
@@ -72,12 +72,12 @@ pub enum Scale {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Joined marks, with intervals as bars.
+    /// Joined marks, with intervals as bars; open marks for fewer than [`MIN_VALUES`] values.
     #[default]
     Line,
     /// A line with few marks, with intervals as a band: for many points.
     Band,
-    /// Marks with intervals as bars.
+    /// As a line, but not joined.
     Dots,
     /// A filled mark at `low`, a dash at `median`, an open mark at `high`: three percentiles.
     Tail,
@@ -242,8 +242,8 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Point = (i32, i32);
-/// Colour, corners of the mark, and whether the mark is open because another name has its colour.
-type Style = (RGBColor, &'static [i32], bool);
+/// Colour, and corners of the mark.
+type Style = (RGBColor, &'static [i32]);
 
 /// The colours of Okabe and Ito, which differ for any colour vision. Grey replaces their yellow, which
 /// is too pale for lines.
@@ -324,7 +324,7 @@ fn rectangle(area: &Area, corners: [Point; 2]) -> Result<()> {
     Ok(area.draw(&Rectangle::new(corners, SHADE.filled()))?)
 }
 
-fn mark(area: &Area, (x, y): Point, (colour, corners, _): Style, is_open: bool) -> Result<()> {
+fn mark(area: &Area, (x, y): Point, (colour, corners): Style, is_open: bool) -> Result<()> {
     let corners = corners.chunks_exact(2);
     let mut points: Vec<Point> = corners
         .map(|corner| (x + corner[0], y + corner[1]))
@@ -343,7 +343,7 @@ fn position(names: &[&str], name: &str) -> usize {
 fn style(names: &[&str], name: &str) -> Style {
     let index = position(names, name);
     let [colour, mark] = [COLOURS.len(), MARKS.len()].map(|count| index % count);
-    (COLOURS[colour], MARKS[mark], index >= COLOURS.len())
+    (COLOURS[colour], MARKS[mark])
 }
 
 impl Figure {
@@ -393,7 +393,7 @@ impl Figure {
                     if matches!(form, Form::Line | Form::Band) {
                         path(&area, line, style.0, 3)?;
                     }
-                    mark(&area, (x + SAMPLE / 2, y), style, style.2)?;
+                    mark(&area, (x + SAMPLE / 2, y), style, false)?;
                 }
             }
             text(&area, name, (x + SAMPLE + 10, y), HPos::Left)?;
@@ -416,9 +416,15 @@ impl Figure {
     }
 
     fn caption_lines(&self, width: i32) -> Vec<String> {
-        const MAX_LINES: usize = 3;
+        const MAX_LINES: usize = 6;
         let (how, machine) = (self.caption.rsplit_once('\n')).unwrap_or((&self.caption, ""));
-        let (mut lines, mut machine) = (wrap(how, width), wrap(machine, width));
+        let mut how = how.to_owned();
+        let series = self.panels.iter().flat_map(|panel| &panel.series);
+        let mut marked = series.filter(|series| matches!(series.form, Form::Line | Form::Dots));
+        if marked.any(|series| series.points.iter().any(|(_, y)| y.count < MIN_VALUES)) {
+            how += &format!(" Open marks: fewer than {MIN_VALUES} rounds count, bars are ranges.");
+        }
+        let (mut lines, mut machine) = (wrap(&how, width), wrap(machine, width));
         machine.truncate(MAX_LINES);
         let most = MAX_LINES - machine.len();
         let is_cut = lines.len() > most;
@@ -440,8 +446,8 @@ impl Figure {
     /// Returns whether a panel has the rows, or the kind of values, of the panel at its left.
     fn continues(&self, index: usize, columns: usize) -> bool {
         let [left, panel] = [index.saturating_sub(1), index].map(|index| &self.panels[index]);
-        let are_alike =
-            left.rows == panel.rows && (panel.is_in_rows() || left.names[1] == panel.names[1]);
+        let are_alike = left.rows == panel.rows
+            && (panel.is_in_rows() || left.value_name() == panel.value_name());
         are_alike && !index.is_multiple_of(columns)
     }
 
@@ -581,6 +587,13 @@ impl Panel {
         LINE * 3 / 2 + if is_named { LINE * lines } else { 0 }
     }
 
+    /// Returns the name of the vertical axis, which says if the values decided for logarithms.
+    fn value_name(&self) -> String {
+        let [_, (scale, _)] = self.axes();
+        let is_log = (self.scales[1], scale) == (Scale::Auto, Scale::Log);
+        format!("{}{}", self.names[1], if is_log { " (log)" } else { "" })
+    }
+
     fn name_below(&self) -> &str {
         &self.names[usize::from(self.is_in_rows())]
     }
@@ -704,7 +717,7 @@ impl Panel {
             let style = style_of(HPos::Center, TEXT, FontStyle::Normal);
             let style = style.transform(FontTransform::Rotate270);
             let at = (left - self.left(true) + LINE / 2, top + height / 2);
-            area.draw_text(&self.names[1], &style, at)?;
+            area.draw_text(&self.value_name(), &style, at)?;
         }
         let lines = |shown: &str| wrap(shown, width + GAP).into_iter().zip(0..);
         for (shown, line) in lines(self.name_below()).filter(|_| is_named_below) {
@@ -775,7 +788,7 @@ impl Series {
                 mark(area, low[index], style, false)?;
                 mark(area, high[index], style, true)?;
             } else {
-                mark(area, (x, y), style, style.2)?;
+                mark(area, (x, y), style, self.points[index].1.count < MIN_VALUES)?;
             }
         }
         Ok(())

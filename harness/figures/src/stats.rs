@@ -18,7 +18,7 @@ pub const MIN_VALUES: usize = 6;
 /// The median of some values with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Number of values, at least 1.
+    /// Number of values that count; `usize::MAX` for an exact value.
     pub count: usize,
     pub median: f64,
     /// Lower end of the interval; the smallest value if there are fewer than [`MIN_VALUES`].
@@ -53,7 +53,7 @@ impl Summary {
     /// A value that is known without an interval, such as a size in bytes.
     pub fn exact(value: f64) -> Self {
         Self {
-            count: 1,
+            count: usize::MAX,
             median: value,
             low: value,
             high: value,
@@ -65,9 +65,12 @@ impl Summary {
         self.high.max(1.0 / self.low)
     }
 
-    /// Formats the median with the ends of the interval in brackets.
+    /// Formats the median with the ends of the interval in brackets; a single value without them.
     pub fn format(&self, number: impl Fn(f64) -> String) -> String {
         let [low, median, high] = [self.low, self.median, self.high].map(number);
+        if self.count < MIN_VALUES && self.low == self.high {
+            return median;
+        }
         format!("{median} [{low}–{high}]")
     }
 }
@@ -143,6 +146,7 @@ mod tests {
             assert_eq!(summary(values).median, median, "{values:?}");
         }
         assert_eq!(Summary::new([]), None);
+        assert_eq!(summary(&[7.0]).format(|seven| seven.to_string()), "7");
         assert_eq!(Summary::new([1.0, f64::NAN]), None);
     }
 

@@ -116,11 +116,11 @@ fn search(
     }
     show_totals(&totals);
     let (name, is_set) = (subject.name, subject.candidate.set);
-    // A set that is not declared as one seems to lose copies.
-    let hint = if is_set {
-        ""
-    } else {
+    let fits_set = found.as_ref().is_some_and(|found| found.fits_set);
+    let hint = if fits_set {
         "; if it is a set, declare `const SET: bool = true` in its `impl Subject`"
+    } else {
+        ""
     };
     ensure!(found.is_none(), "{name} is not linearizable{hint}");
     if stop.load(Ordering::Relaxed) {
@@ -265,10 +265,10 @@ mod tests {
         const GUARANTEES: &'static str = "none";
 
         fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.0.contains(key) || self.0.insert(key)
+            self.0.insert_if_absent(key).is_ok()
         }
 
-        subject::delegate! { self.0: with_buckets contains remove memory_bytes }
+        subject::delegate! { self.0: with_buckets contains remove class memory_bytes }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The `pair` command, a short form of an experiment.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::ending::Ending;
@@ -11,7 +11,7 @@ use crate::sweep;
 #[derive(Debug, Args)]
 pub(super) struct Pair {
     /// The subject that all others are compared with, and its rivals; `harness list` names them.
-    #[arg(value_name = "NAME", num_args = 2.., conflicts_with = "subjects")]
+    #[arg(value_names = ["SUBJECT", "RIVAL"], num_args = 2.., conflicts_with = "subjects")]
     names: Vec<String>,
     #[command(flatten)]
     sweep: sweep::Options,
@@ -22,6 +22,7 @@ pub(super) fn pair(registry: &Registry, mut pair: Pair) -> Result<Ending> {
         pair.sweep.subjects = pair.names;
     }
     let experiment = Experiment::parse(include_str!("../../../experiments/pair.toml"))?;
-    let experiment = pair.sweep.change(registry, experiment)?;
+    let experiment = pair.sweep.change(registry, experiment);
+    let experiment = experiment.context("in the experiment that `pair` makes of these names")?;
     sweep::sweep(registry, vec![experiment], None, &pair.sweep)
 }

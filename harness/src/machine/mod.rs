@@ -132,7 +132,14 @@ fn available_memory() -> Option<u64> {
     // What is cached counts as used there, but can be reclaimed.
     let limits = [own, system.cgroup_limits()].into_iter().flatten();
     let limits = limits.map(|limit| limit.total_memory.saturating_sub(limit.rss));
-    limits.chain(host).min()
+    limits.chain(host).chain(address_limit()).min()
+}
+
+/// Returns the bytes that `ulimit -v` allows.
+fn address_limit() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let (_, limit) = limits.split_once("Max address space")?;
+    limit.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns a note if a container allows fewer cores than this process may run on.
@@ -153,11 +160,12 @@ pub fn command_line() -> String {
     format!("{} {arguments}", executable())
 }
 
-/// Joins words, such as those of a command line, and shortens every path in them, except that of `--out`, to its file name.
+/// Joins words, such as those of a command line, and shortens the directories of every path in them, except that of `--out`, to
+/// `…`.
 pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let file = |path: &'a str| {
         let file = path.trim_end_matches('/').rsplit_once(['/', '\\']);
-        file.map_or(path, |(_, file)| file)
+        file.map_or(path.to_owned(), |(_, file)| format!("…/{file}"))
     };
     let mut is_out = false;
     let shorten = |word: &'a str| {
@@ -194,7 +202,7 @@ mod tests {
     #[test]
     fn commands_are_described_without_directories_but_out() {
         let words = "pair --builds=a/b/1,c/2 --out=u/v /x/y.toml --out r/s x/1,2 /";
-        let expected = "pair --builds=1,2 --out=u/v y.toml --out r/s 1,2 /";
+        let expected = "pair --builds=…/1,…/2 --out=u/v …/y.toml --out r/s …/1,2 /";
         assert_eq!(without_directories(words.split(' ')), expected);
     }
 

@@ -156,7 +156,8 @@ fn flawed_rival_leaves_no_rows() {
         assert_eq!(subjects, ["lock-free", "lock-free#2", "word-lock"]);
     }
     let is_right = |failure: &String| {
-        failure.starts_with("subject \"flawed\" failed under ") && failure.contains("it lost a key")
+        failure.starts_with("subject \"flawed\" failed under ")
+            && failure.contains("run `harness check --subjects flawed`")
     };
     assert!(failures.iter().all(is_right), "{failures:?}");
 }

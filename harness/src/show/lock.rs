@@ -33,18 +33,21 @@ impl FolderLock {
 
     /// Fails if another process uses the folder, and names that process.
     pub(crate) fn acquire(directory: &Path) -> Result<Self> {
+        let shown = directory.display();
+        ensure!(
+            !directory.is_file(),
+            "{shown} is not a directory; choose another with --out"
+        );
         let path = directory.join(NAME);
         let created = fs::create_dir_all(directory).map_err(TryLockError::Error);
         let folder = match created.and_then(|()| lock(&path)) {
             Ok(folder) => folder,
             Err(TryLockError::WouldBlock) => bail!(
-                "{} is in use by {}; wait until it ends, or choose another directory with --out",
-                directory.display(),
+                "{shown} is in use by {}; wait until it ends, or choose another directory with --out",
                 holder(&path)
             ),
             Err(TryLockError::Error(error)) => Err(error).with_context(|| {
-                let directory = directory.display();
-                format!("cannot write results to {directory}; choose another directory with --out")
+                format!("cannot write results to {shown}; choose another directory with --out")
             })?,
         };
         let path = env::temp_dir().join("harness-measures.lock");

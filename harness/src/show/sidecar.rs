@@ -54,6 +54,8 @@ pub struct Run {
     pub resumed: Vec<String>,
     /// Number of rows of the run.
     pub rows: Option<usize>,
+    /// Subjects of which some measurements failed, for wrong answers for example.
+    pub failed: Vec<String>,
     /// When everything was measured; absent while something is missing.
     pub ended: Option<String>,
 }

@@ -136,7 +136,8 @@ mod tests {
         let registry = Registry::standard();
         assert_eq!(registry.get("lock-free#2").unwrap().name, "lock-free");
         let error = registry.get("#lock-free").unwrap_err().to_string();
-        assert!(error.contains("lock-free, lock-free-batch, "), "{error}");
+        let expected = "lock-free, lock-free-batch, ";
+        assert!(error.contains(expected) && error.contains('\n'), "{error}");
     }
 
     #[test]

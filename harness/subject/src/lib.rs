@@ -45,7 +45,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// violation if there is none.
     const SET: bool = false;
 
-    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can.
+    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can. Any number is asked
+    /// for, such as 13 or 100: a structure that needs a power of two must round up.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
@@ -95,7 +96,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
         0
     }
 
-    /// Returns the class of a key, if it is known: keys of the same class are the same key to the
+    /// Returns the [class](class()) of a key, if it is known: keys of the same class are the same key to the
     /// filter. If it is, `check` requires exact answers: a lookup finds a key if and only if there
     /// is a copy of its class, and, where all keys share the only two buckets, an insert is refused
     /// if and only if every slot is occupied, including the [`STASH`](Self::STASH). In a subject
@@ -112,6 +113,16 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;
+}
+
+/// Returns the class of the keys that have this fingerprint in these two buckets, in any order.
+pub fn class(fingerprint: u64, [first, second]: [usize; 2]) -> Class {
+    let location = filter::internals::Location {
+        fingerprint,
+        first,
+        second,
+    };
+    location.into()
 }
 
 /// Creates a subject as [`Subject::with_buckets`] does. An error names it.

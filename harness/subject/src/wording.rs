@@ -41,7 +41,8 @@ pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
 
 /// Describes an unknown name: gives the nearest known one, if one is near, and lists all of them.
 pub fn unknown(name: &str, known: &[&str]) -> String {
-    let all = known.join(", ");
+    let lines: Vec<_> = known.chunks(6).map(|names| names.join(", ")).collect();
+    let all = lines.join(",\n  ");
     match nearest(name, known) {
         Some(near) => format!("{name:?}: did you mean {near:?}? Expected one of: {all}"),
         None => format!("{name:?}; expected one of: {all}"),

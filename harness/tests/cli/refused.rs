@@ -9,11 +9,13 @@ const REFUSED: &str = "
 2 |  | Usage
 2 | measure | measure
 1 | sweep nowhere.toml | nowhere.toml
+1 | sweep quik | quik.toml | `harness list` shows
 1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not available to this process | available cores
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
 2 | sweep tiny.toml --append 2 --rounds 2 | cannot be used with
 1 | sweep tiny.toml --append 2 | --append: no rounds to add to
 1 | sweep tiny.toml --out tiny.toml/r | cannot write results | --out
+1 | sweep tiny.toml --out tiny.toml | tiny.toml is not a directory | --out
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
 1 | sweep torn.toml | torn.toml | line 6
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
@@ -28,9 +30,9 @@ const REFUSED: &str = "
 2 | check --subjects lock-free --seconds soon | not a number
 2 | check --subjects lock-free --patience inf | --patience | at most 604800
 2 | check --subjects lock-free --round 1000000 | --seed
-2 | pair lock-free | 2 values
+2 | pair lock-free | 2 values | RIVAL
 1 | pair lock-free word-look | did you mean \"word-lock\"?
-1 | pair lock-free lock-free | `against`
+1 | pair lock-free lock-free | makes of these names | `against`
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 1,257 | error: invalid value
 2 | kcas --seconds -1 | '-1' | --seconds | above 0
@@ -102,7 +104,8 @@ fn list_shows_subjects_workloads_and_experiments() {
     let experiments = ["A tiny sweep", "broken.toml\n      not usable"];
     let listed = place.run("list").prints(&experiments);
     let listed = listed.prints(&Registry::standard().names());
-    listed.prints(&["kind = \"mix\"", "kind = \"lookup-miss\""]);
+    let texts = ["kind = \"mix\"", "kind = \"lookup-miss\"", "16,384 locks"];
+    listed.prints(&texts);
     // There are none here.
     let listed = Place::new().run("list");
     assert!(!listed.stdout.contains("not usable"));

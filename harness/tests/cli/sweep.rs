@@ -11,7 +11,8 @@ fn sweep_leaves_rows_sidecar_figure_and_prints_ratios() {
     let sweep = format!("sweep {} --out made/here", experiment.display());
     place
         .run(&sweep)
-        .prints(&["over segment-lock", "undecided", "made/here/tiny.csv"])
+        .prints(&["over segment-lock", "undecided (", "made/here/tiny.csv"])
+        .prints(&["made/here/tiny.svg"])
         .notes(&["roofline is left out of insert: it cannot insert"])
         .notes(&[&format!("{TINY_ROWS} measurements")]);
     let csv = place.text("made/here/tiny.csv");
@@ -25,7 +26,7 @@ fn sweep_leaves_rows_sidecar_figure_and_prints_ratios() {
     let run = &sidecar["run"];
     assert_eq!(
         run["command"].as_str(),
-        Some("harness sweep tiny.toml --out made/here")
+        Some("harness sweep …/tiny.toml --out made/here")
     );
     assert_eq!(run["seed"].as_integer(), Some(1));
     assert!(run["ended"].is_str());
@@ -46,6 +47,8 @@ fn builds_measure_rounds_in_turn() {
     let ended = place.ends(1, &format!("sweep tiny.toml --builds {this},/usr/bin/true"));
     let lacks = format!("error: tiny lacks {} measurements", TINY_ROWS / 2);
     ended.notes(&[&lacks]);
+    let failed = &place.table(SIDECAR)["run"]["failed"];
+    assert_eq!(failed[0].as_str(), Some("lock-free"));
     assert_eq!(rows(&place.text("results/tiny.csv")), TINY_ROWS / 2);
     assert!(place.path("results/tiny.svg").exists());
 }

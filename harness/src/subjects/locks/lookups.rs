@@ -29,14 +29,14 @@ pub struct ByLock<const STRIPES: usize = MIN_STRIPES>;
 impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
     const NAME: &'static str = match STRIPES {
         MIN_STRIPES => "segment-lock",
-        4_096 => "segment-lock-4096",
         16_384 => "segment-lock-16384",
-        65_536 => "segment-lock-65536",
         _ => panic!("no subject has so many stripes"),
     };
     const STRIPES: usize = STRIPES;
-    const DESCRIPTION: &'static str =
-        "cuckoo filter under striped spin locks; chains are searched without locks";
+    const DESCRIPTION: &'static str = match STRIPES {
+        MIN_STRIPES => "cuckoo filter under 1,024 spin locks; chains are searched without locks",
+        _ => "segment-lock with 16,384 locks",
+    };
     const GUARANTEES: &'static str = "linearizable; blocking";
     type Lock = SpinLock;
 
@@ -89,13 +89,14 @@ pub struct ByVersions<const STRIPES: usize = MIN_STRIPES>;
 impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
     const NAME: &'static str = match STRIPES {
         MIN_STRIPES => "optimistic",
-        4_096 => "optimistic-4096",
         16_384 => "optimistic-16384",
-        65_536 => "optimistic-65536",
         _ => panic!("no subject has so many stripes"),
     };
     const STRIPES: usize = STRIPES;
-    const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
+    const DESCRIPTION: &'static str = match STRIPES {
+        MIN_STRIPES => "segment-lock with versions: lookups write nothing, and may look again",
+        _ => "optimistic with 16,384 versions",
+    };
     const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
     type Lock = Version;
 
