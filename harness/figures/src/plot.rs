@@ -77,7 +77,7 @@ pub enum Form {
     Line,
     /// A line with few marks, with intervals as a band: for many points.
     Band,
-    /// As a line, but not joined.
+    /// Marks with intervals as bars, not joined.
     Dots,
     /// A filled mark at `low`, a dash at `median`, an open mark at `high`: three percentiles.
     Tail,
