@@ -198,8 +198,8 @@ class CuckooFilter:
     def recount(self) -> int:
         """Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
 
-        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
-        thread changes the filter during the call.
+        Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if
+        take_over_all was called before and no other thread changes the filter during the call.
         """
 
     def clear(self) -> None:

@@ -143,7 +143,7 @@ impl<K, S> Builder<K, S> {
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
     /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300, and of 2,000 for 1,000
     /// (`filter/tests/ordinary/capacity.rs`). With two slots, one of 10^8 or more keys that are
-    /// [inserted if absent](CuckooFilter::insert_if_absent) may be refused now and then: their chains are one bucket
+    /// [inserted if absent](CuckooFilter::insert_if_absent) may be refused now and then: their eviction paths are one bucket
     /// shorter. Of this and [`buckets`](Self::buckets), the last call counts.
     ///
     /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)

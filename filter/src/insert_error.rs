@@ -7,11 +7,10 @@ use crate::update_error::UpdateError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
-    /// slot. A growing filter never returns this.
+    /// Both buckets of the key are full, and no eviction path to an empty slot was found. A growing filter never returns this.
     ///
     /// Both were full at one moment. The search looks at one bucket after another: if others move
-    /// fingerprints meanwhile, it may miss a chain that was there.
+    /// fingerprints meanwhile, it may miss a path that was there.
     #[error(
         "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
          (insert_if_absent) if keys repeat"

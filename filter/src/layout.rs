@@ -1,4 +1,4 @@
-//! Packing a bucket of a fixed-size filter into one 63-bit word: its slots and its timestamp.
+//! Packing a bucket of a fixed-size filter into the 63-bit value of one word: its slots and its timestamp.
 //!
 //! ```text
 //! bit 62 … SLOTS × BITS                 …  2 × BITS … BITS        … 0
@@ -100,7 +100,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be built for a
     /// number of keys. Three kinds of layouts do not:
     ///
-    /// - one slot per bucket: a chain of shifts has no branches, and three keys with the same two buckets are one too many;
+    /// - one slot per bucket: an eviction path has no branches, and three keys with the same two buckets are one too many;
     /// - fingerprints of fewer than seven bits: they lead to few different buckets;
     /// - two slots and fewer than ten bits: five keys of one class are one too many, and a large table has such a class by
     ///   chance. With seven bits, one table in 20 for 10^7 keys has one; with nine bits, one in 9 of the greatest tables,

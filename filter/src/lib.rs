@@ -1,8 +1,8 @@
 //! A lock-free, linearizable cuckoo filter: a concurrent approximate set with deletion.
 //!
 //! [`CuckooFilter`] answers "is this key in the set?" for many threads at once, without locks. If the key is in the
-//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is wrongly yes for at most one key in 512, with
-//! the default layout. A full filter uses 17 bits per key.
+//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is still yes for at most one key in 512 (a
+//! false positive), with the default layout. A full filter uses 17 bits per key.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -23,7 +23,7 @@
 //! | Type | Use it if |
 //! |---|---|
 //! | [`CuckooFilter`] | you know the maximum number of keys |
-//! | [`GrowingCuckooFilter`] | you do not: it grows in place and blocks no thread |
+//! | [`GrowingCuckooFilter`] | you do not know it: it grows in place and blocks no thread |
 //! | [`ExpiringCuckooFilter`] | keys should disappear some time after their last insert |
 //! | [`DynCuckooFilter`] | you want the smallest layout for an error rate that is chosen at run time |
 //! | `SharedCuckooFilter`, `SharedExpiringCuckooFilter` (feature `shared`, 64-bit Linux) | several processes share one set |
@@ -37,7 +37,7 @@
 //! - **No false negatives.** A key that was inserted, and neither removed nor expired, is found, even while other threads
 //!   move it.
 //! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end. Its
-//!   docs name the instant. A batch is many such calls. `len`, clones and saves do not show one instant of the whole
+//!   docs name the instant. A batch is not atomic: each key is a separate call. `len`, clones and saves do not show one instant of the whole
 //!   filter.
 //! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a call that
 //!   registers its thread may also take the dynamic linker's lock: usually its first insert, remove, clone, save or
@@ -45,7 +45,7 @@
 //! - **Lookups** write nothing and allocate nothing.
 //! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the key is
 //!   removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
-//! - **A refused insert leaves the contents unchanged.** A full filter returns an error. It never evicts a key.
+//! - **A refused insert leaves the contents unchanged.** A full filter returns an error. It never drops a key.
 //! - **No `unsafe`**, here or in `kcas`. The optional features `huge-pages` and `shared` use crates that have some.
 //!
 //! # Limits
@@ -56,8 +56,6 @@
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.
 //! - Filters do not store keys, so there is no `iter`, `get` or `retain`.
-//!
-//! [`limits`] has all of them, with their likelihood and the remedy.
 //!
 //! # Saving and loading
 //!
@@ -87,7 +85,7 @@
 //! - `shared` (feature `shared`, 64-bit Linux): filters in files that processes share
 //!
 //! The design follows *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with another
-//! lookup and another way to shift keys.
+//! lookup and another way to move fingerprints along an eviction path.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -65,7 +65,7 @@ use crate::update_error::UpdateError;
 pub trait Filter: Debug + Send + Sync + Sealed {
     /// Adds one copy of the class of the key with this [`hash`](Self::hash_one).
     ///
-    /// Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts) that adds the
+    /// Linearization point: the compare-and-swap (or K-CAS, for an eviction path) that adds the
     /// fingerprint.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub struct Options {
     pub(crate) rounds: usize,
     /// Operations of all cores together in one row, unless its workload ends by itself, as fills do.
     ///
-    /// Half as many are simulated before, to warm the caches up.
+    /// Half as many are simulated before, to warm up the caches.
     #[arg(
         long,
         value_name = "NUMBER",

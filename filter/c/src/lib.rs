@@ -358,8 +358,8 @@ pub extern "C" fn lfcf_take_over_all(filter: Option<&LfcfFilter>) -> LfcfStatus 
 }
 
 /// Counts the copies in a shared filter, and corrects lfcf_length, which may be wrong by one for each thread that was killed
-/// in a call (by up to four in lfcf_clear): exactly if no thread changes the filter at the same time. Other kinds are
-/// LFCF_STATUS_INVALID.
+/// in a call (by up to four in lfcf_clear). The count is exact if lfcf_take_over_all was called before and no thread changes
+/// the filter at the same time. Other kinds are LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_recount(
     filter: Option<&LfcfFilter>,

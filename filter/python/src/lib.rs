@@ -483,8 +483,8 @@ impl CuckooFilter {
 
     /// Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
     ///
-    /// Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if no other
-    /// thread changes the filter during the call.
+    /// Each thread that was killed in a call may have made len wrong by one, in clear by up to four. It is exact if
+    /// take_over_all was called before and no other thread changes the filter during the call.
     fn recount(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| self.0.recount()).map_err(raised)
     }

@@ -1,4 +1,5 @@
-//! A filter whose keys expire: it remembers them for a window of time.
+//! A filter whose keys expire: it answers "was this key seen recently?". A key stays for two to three periods by default;
+//! your calls to `advance` begin each period.
 //!
 //! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains the
 //! protocol and why it is correct.

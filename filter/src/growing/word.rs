@@ -1,4 +1,4 @@
-//! Packing a bucket into one 63-bit word: three slots, its level, and its timestamp. The
+//! Packing a bucket into the 63-bit value of one word: three slots, its level, and its timestamp. The
 //! [parent](super#the-states-of-a-word) draws it.
 
 /// Slots of a bucket.

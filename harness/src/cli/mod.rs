@@ -26,7 +26,8 @@ mod reproduce;
 /// checks that the answers are right.
 ///
 /// Start with `harness reproduce`: in five minutes it measures the lock-free cuckoo filter in pairs
-/// with its rivals, and writes a CSV file, a figure and a description of the machine to `results/`.
+/// with its rivals, and writes a CSV file, a figure, a description of the machine and a page, report.html,
+/// to `results/`.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -73,7 +74,7 @@ enum Command {
     /// `cargo run --release -p harness --features simulation -- simulate experiments/quick.toml`
     ///
     /// Writes simulated-NAME.csv, whose rows are like those of a sweep but name the machine, and its
-    /// description and figure. Ignores `threads`, `rounds`, `seconds` and `pinning` of the experiment.
+    /// description and figure. Ignores `threads`, `rounds` and `seconds` of the experiment.
     Simulate {
         /// The experiment to simulate: a file, or the name of one in experiments/.
         experiment: PathBuf,
@@ -85,9 +86,10 @@ enum Command {
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.
     ///
-    /// Measures pair.toml, or with --full everything that the figures of a paper need: also
-    /// throughput against threads within and beyond the caches, latency, rivals, relatives, load factor,
-    /// ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many cores. Files and Ctrl-C are as
+    /// Measures pair.toml, or with --full every published figure without a †: also
+    /// throughput against threads within and beyond the caches, oversubscription, speed of lookups and updates, latency,
+    /// rivals, relatives, load factor, ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many
+    /// cores. The studies, `stalls` and the simulation take `--out` alone; `stalls` also `--cores`. Files and Ctrl-C are as
     /// for `sweep`; the page is report.html. To measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
         /// Run pairs alone, five minutes on two cores (the default).

@@ -55,7 +55,7 @@ pub struct Memory {
     )]
     pub subjects: Vec<String>,
     /// Numbers of keys to insert. By default, tables of a power of two of buckets get nearly full; with
-    /// few keys, what a filter needs beside its table weighs more.
+    /// few keys, memory outside the table counts for more.
     #[arg(
         long,
         value_name = "N,N,…",

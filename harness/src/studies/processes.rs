@@ -52,8 +52,8 @@ use crate::worker::{self, Worker};
 /// file. Each process looks up, inserts and removes keys of its own at a load of 0.9, and every answer is checked.
 ///
 /// `--with redis` adds a cuckoo filter in a Redis server, on a Unix socket and without persistence. `Redis` sends one call per round
-/// trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten calls, as the best worker does
-/// whose calls do not depend on each other. Clients are killed and stopped, never the server: if it is killed, all keys are lost.
+/// trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten calls, as a worker with
+/// independent calls can. Clients are killed and stopped, never the server: if it is killed, all keys are lost.
 ///
 /// `--with pybloomfiltermmap3` adds a Bloom filter for Python, and the lock-free filter in the same loop of Python. A Bloom filter
 /// cannot remove keys: this one inserts two keys instead, until it has twice as many as at first, and then the same keys again.
