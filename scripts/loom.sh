@@ -43,9 +43,9 @@ table() {
         cat <<'END'
 # Models
 
-`scripts/loom.sh --table` writes this page. Loom has explored every execution of a model in which at most this many thread
-switches are forced (preemptions). The main thread counts as a thread. If a model is explored in several forms, the last number
-is their sum.
+`scripts/loom.sh --table` writes this page. Loom has explored every execution that it can represent (`kcas/src/sync.rs`) with at
+most this many preemptions (forced thread switches); "any" means without a bound. The main thread counts as a thread. If a model is
+explored in several forms, the last number is their sum.
 
 | Crate | Model | Forms | Threads | Preemptions | Executions |
 |---|---|--:|--:|--:|--:|

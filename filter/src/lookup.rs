@@ -6,12 +6,14 @@
 //! 3. read the first bucket again  same word → absent, else start again
 //! ```
 //!
+//! (The fast path always makes all three, and matches afterwards.)
+//!
 //! **Why "absent" is true.** Every change that adds a fingerprint to a bucket, by insert or by
-//! shift, advances the bucket's timestamp, which is part of its word. An unchanged word says that
-//! nothing was added to the first bucket between reads 1 and 3; the fingerprint was not there at
-//! read 1, so it was not there at any moment in between. Read 2 lies in between, and at that moment
-//! the fingerprint was not in the second bucket either. So at read 2 it was in neither bucket: that
-//! is the linearization point.
+//! shift, advances the bucket's timestamp, which is part of its word. Unless the timestamp wrapped,
+//! an unchanged word says that nothing was added to the first bucket between reads 1 and 3; the
+//! fingerprint was not there at read 1, so it was not there at any moment in between. Read 2 lies in
+//! between, and at that moment the fingerprint was not in the second bucket either. Therefore at
+//! read 2 it was in neither bucket: that is the linearization point.
 //!
 //! "Unchanged" is modulo the width of the timestamp:
 //! [`layout`](crate::layout#when-a-timestamp-wraps) describes what it would take to fool a lookup

@@ -1,7 +1,7 @@
 //! Filters in files that processes share (64-bit Linux).
 //!
-//! Any process may be killed at any instruction. The others never wait and lose no key, and a process that opens the file again
-//! continues at once.
+//! Any process may be killed at any instruction. Updates and lookups of the others never wait for it, and lose no key; a process
+//! that opens the file again continues at once.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -18,9 +18,9 @@
 //!
 //! # After a kill
 //!
-//! A call that was killed took effect wholly or not at all. Until its id is taken over, another thread may still complete it;
-//! opening the file decides all calls of killed processes, except of those whose ids another process is just taking over, or whose
-//! memory something else still holds, as does [`take_over_all`](SharedCuckooFilter::take_over_all). Of all callers
+//! A call that was killed takes effect wholly or not at all, perhaps after the kill: until its id is taken over, another thread
+//! may complete it. Opening the file, or [`take_over_all`](SharedCuckooFilter::take_over_all), decides all calls of killed
+//! processes, except where another process is just taking over the id, or something else still holds the memory. Of all callers
 //! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
@@ -133,10 +133,10 @@
 //! }
 //! ```
 //!
-//! A file can be open to update at most 1,024 times, with up to four updating threads each: an open filter, of which a process may
-//! have several, takes ids four at a time, and keeps them until it is dropped. [`register_thread`](crate::register_thread) reserves no
-//! id in a file, so the first update of a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no
-//! descriptor is left).
+//! At most 1,024 open filters can update a file if each has up to four updating threads; every further four threads count as
+//! another one. An open filter takes ids four at a time and keeps them until it is dropped. A process may have several open
+//! filters. [`register_thread`](crate::register_thread) reserves no id in a file, so the first update of a thread may return
+//! `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
 
 use std::hash::{BuildHasher, Hash};
 use std::io;

@@ -45,8 +45,8 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
                 return Ok(());
             }
         } else if buckets.read(location.first) == roots[0].1 {
-            // The same word, timestamp included: nothing was added, and a removal would show. So
-            // the first bucket was full when the second one was read and found full.
+            // The same word, timestamp included: unless it wrapped, nothing was added, and a removal
+            // would show. The first bucket was thus full when the second one was read and found full.
             return Err(no_room::<SLOTS, BITS>(
                 location,
                 roots.map(|(_, word)| word),
@@ -63,7 +63,7 @@ pub(crate) fn insert_fast_path<const SLOTS: usize, const BITS: usize>(
     location: Location,
 ) -> bool {
     match choose::<SLOTS, BITS>(location, |bucket| buckets.read_raw(bucket)) {
-        // (A tag seems to have some number of empty slots. If that makes it the choice, it is found out here.)
+        // (Of a tag, the number of empty slots means nothing. If a tag is chosen, the guard rejects it.)
         Ok((bucket, word)) if word <= MAX_WORD => {
             let filled = Layout::<SLOTS, BITS>::add(word, location.fingerprint);
             buckets.replace_at_once(bucket, word, filled)
@@ -140,8 +140,9 @@ fn no_room<const SLOTS: usize, const BITS: usize>(
 /// Adds a copy to the class of `location` if it has none, all at one moment; false if it has one.
 ///
 /// Neither bucket had the fingerprint when read, and the K-CAS that adds it compares both with what
-/// was read: the bucket that it does not change is a compare-only entry. (If it looked first and
-/// then inserted, two callers could both find nothing, and both insert.)
+/// was read: the bucket that it does not change is a compare-only entry. Both words are compared whole
+/// at one moment, so `true` is right even if a timestamp wrapped. (If it looked first and then inserted,
+/// two callers could both find nothing, and both insert.)
 ///
 /// Progress: lock-free; it tries again only if another thread changed one of the buckets it read.
 /// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy.
