@@ -40,6 +40,8 @@ lints() {
 docs() {
     step "docs"
     RUSTDOCFLAGS="-D warnings" cargo doc "${all_features[@]}" --no-deps
+    # With hooks before each access, the page on shared filters is left out.
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked -p lfcf-filter --features serde,shared --no-deps
 
     step "public interfaces"
     scripts/interface.sh
@@ -60,6 +62,7 @@ tests() {
     cargo test "${all_features[@]}" --doc
     # With hooks before each access, no words are in files.
     cargo test --locked -p lfcf-kcas -p lfcf-filter --features shared --test shared
+    cargo test --locked -p lfcf-filter --features shared --doc shared
 }
 
 models() {
