@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filter::shared::{SharedCuckooFilter, SharedExpiringCuckooFilter};
-use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, SnapshotError};
 
 /// Number of periods for which an expiring filter remembers a key.
 pub(crate) const WINDOW: u64 = 3;
@@ -80,11 +80,11 @@ impl AnyFilter {
     }
 
     /// Returns a copy in memory.
-    pub(crate) fn copy(&self, when: &str) -> Box<dyn Filter> {
-        match &self.kind {
-            Fixed(filter) => Box::new(filter.try_clone().expect(when)),
-            Expiring(filter) => Box::new(filter.try_clone().expect(when)),
-        }
+    pub(crate) fn copy(&self) -> Result<Box<dyn Filter>, SnapshotError> {
+        Ok(match &self.kind {
+            Fixed(filter) => Box::new(filter.try_clone()?),
+            Expiring(filter) => Box::new(filter.try_clone()?),
+        })
     }
 
     /// Returns the number of the present period: 0 if there are none.

@@ -1,5 +1,6 @@
 //! Files that are deleted after a test, each with its lock file.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) struct File(pub(crate) PathBuf);
@@ -13,6 +14,16 @@ impl File {
             std::env::temp_dir()
         };
         File(folder.join(format!("filter-{}-{name}", std::process::id())))
+    }
+
+    /// Writes words from this one on.
+    pub(crate) fn write(&self, word: u64, values: &[u64]) {
+        let bytes: Vec<_> = values
+            .iter()
+            .flat_map(|value| value.to_ne_bytes())
+            .collect();
+        let opened = std::fs::File::options().write(true).open(&self.0).unwrap();
+        opened.write_all_at(&bytes, 8 * word).unwrap();
     }
 }
 

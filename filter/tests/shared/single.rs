@@ -5,7 +5,7 @@
 //! a kill at every instruction. `KILL_PLACES=N` kills workers indeed, at N instructions of each call, or at all if it has few more;
 //! and it kills saves next to other calls.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc;
@@ -102,9 +102,7 @@ impl Traced {
     fn start(path: &Path, Call(kind, key): Call) -> Result<Traced, Errno> {
         let task = format!("{} {key} {}", kind as usize, path.display());
         let mut worker = Worker::start(TEST, &task);
-        let lines = BufReader::new(worker.process.stdout.take().unwrap()).lines();
-        let lines = lines.map_while(Result::ok);
-        let number = lines.filter_map(|line| line.parse().ok()).next();
+        let number = worker.lines().find_map(|line| line.parse().ok());
         match number.expect("a worker says which thread it is") {
             thread @ 0.. => {
                 let traced = Traced(worker, Pid::from_raw(thread));
@@ -286,7 +284,7 @@ impl Table {
 
     /// Checks that a copy has what the filter has.
     fn check_copy(&self, when: &str) {
-        let copy = self.filter.copy(when);
+        let copy = self.filter.copy().expect(when);
         let is_same = |key| copy.count(key) == self.filter.count(key);
         assert!(self.keys.iter().all(is_same), "{when}: another copy");
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{array, env, fs, panic, process, thread};
 
-use filter::{CuckooFilter, Filter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError, SnapshotError};
 use kcas::WordArray;
 use kcas::shared::{Shared, USER};
 use rand::rngs::StdRng;
@@ -155,6 +155,17 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         if rng.random_ratio(1, 1_000) {
             filter.advance_to(filter.period() + 1);
         }
+        if rng.random_ratio(1, 200) {
+            let before = filter.period();
+            match filter.copy() {
+                Ok(copy) => own.clone().for_each(|key| {
+                    let (_, state) = State::load(known, key);
+                    state.check(copy.count(&keys[key]), [before, filter.period()], key);
+                }),
+                // Another thread does.
+                Err(error) => assert_eq!(error, SnapshotError::Busy),
+            }
+        }
         let key = rng.random_range(own.clone());
         let (word, state) = State::load(known, key);
         let begun = filter.period();
@@ -241,6 +252,8 @@ struct Storm {
     /// Calls that were killed, and those of them that took effect.
     under_way: usize,
     effective: usize,
+    /// Keys that were looked for in copies.
+    copied: usize,
 }
 
 impl Storm {
@@ -259,7 +272,8 @@ impl Storm {
 
     /// Checks the keys of dead owners, whose calls have taken effect or never will. Returns the number of copies.
     fn settle(&mut self, owners: Range<usize>) -> usize {
-        let mut sum = 0;
+        let (mut sum, begun, copy) = (0, self.filter.period(), self.filter.copy());
+        assert!(copy.is_ok() || owners.len() < OWNERS, "{copy:?}");
         for key in keys_of(owners) {
             let (word, state) = State::load(&self.known, key);
             let before = self.filter.period();
@@ -267,6 +281,11 @@ impl Storm {
             let until = self.filter.period();
             sum += count;
             state.check(count, [before, until], key);
+            // A worker may be copying, which has not ended while it is stopped.
+            if let Ok(copy) = &copy {
+                state.check(copy.count(&self.keys[key]), [begun, until], key);
+                self.copied += 1;
+            }
             if state.what == INSERTING || state.what == REMOVING {
                 let what = [ABSENT, PRESENT][count];
                 let after = State {
@@ -317,7 +336,7 @@ impl Storm {
     }
 }
 
-/// Four workers change a filter at a load of 0.95. One or all are killed every few milliseconds, some of them while they are
+/// Four workers change a filter at a load of 0.95, and copy it. One or all are killed every few milliseconds, some of them while they are
 /// stopped. Kills use up no ids and no memory.
 ///
 /// `STORM_SECONDS` and `STORM_KILLS` say how long, at least.
@@ -348,10 +367,13 @@ fn rage(name: &str, expires: bool) {
         keys: keys(BUCKETS).take(KEYS).collect(),
         under_way: 0,
         effective: 0,
+        copied: 0,
     };
     for (nth, &key) in storm.keys.iter().enumerate() {
         set(&storm.known, KEYS + nth, 0, key);
     }
+    // The first copy reserves memory.
+    drop(storm.filter.copy().unwrap());
     let used = storm.used();
     let mut workers: [_; WORKERS] = array::from_fn(|worker| storm.start(worker));
     let (start, mut kills, mut stopped) = (Instant::now(), 0, 0);
@@ -398,6 +420,7 @@ fn rage(name: &str, expires: bool) {
          {period} periods; {ids} ids; blocks of the files, and mappings: {used:?}"
     );
     assert_eq!(storm.used(), used);
+    assert!(storm.copied > 0);
     // A block of this process and of each worker, and as many that are passed over while others take them over.
     assert!(ids <= 4 * 2 * (WORKERS + 1), "{ids} ids");
 }
