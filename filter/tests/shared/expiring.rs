@@ -160,43 +160,35 @@ fn advance_killed_at_any_instruction_is_resumed() {
     table.filter.advance_to(2);
     let (due, rest) = table.keys.split_at(60);
     let (staying, new) = (&rest[..40], &rest[40..60]);
-    staying
-        .iter()
-        .for_each(|key| table.filter.insert(key).unwrap());
+    let insert = |key: &u64| table.filter.insert(key).unwrap();
+    staying.iter().for_each(insert);
     let worker = table.start(Call(Kind::AdvanceTo, 3));
     let (mut left, _) = table.finish(&worker);
     drop(worker);
     left.dedup();
     println!("killed at {} places", left.len());
-    let counts = |keys: &[u64], filter: &AnyFilter| -> usize {
-        keys.iter().map(|key| filter.count(key)).sum()
-    };
+    let copies = |key: &u64| table.filter.count(key);
+    let count = |keys: &[u64]| keys.iter().map(copies).sum::<usize>();
     let mut last = due.len();
     for (nth, left) in left.iter().enumerate() {
         for next in [3, 4] {
             table.put_back(left);
             let filter = &table.filter;
-            let found = counts(due, filter);
+            let found = count(due);
             assert!(found <= last, "at {nth}: {found} keys of {last}");
             last = found;
             let has_begun = filter.period() == 3;
             assert!(has_begun || found == due.len(), "at {nth}");
             // Others renew keys that are due, and insert new ones.
-            due[..20]
-                .iter()
-                .chain(new)
-                .for_each(|key| filter.insert(key).unwrap());
-            assert_eq!(counts(staying, filter), staying.len(), "at {nth}");
+            due[..20].iter().chain(new).for_each(insert);
+            assert_eq!(count(staying), staying.len(), "at {nth}");
             let heir = AnyFilter::open(&table.file.0);
             heir.advance_to(next);
             // If the period had not begun, they have the age of the one before.
-            assert_eq!(
-                counts(&due[..20], filter) + counts(new, filter),
-                40,
-                "at {nth}"
-            );
-            assert_eq!(counts(staying, filter), staying.len(), "at {nth}");
-            assert_eq!(counts(&due[20..], filter), 0, "at {nth}");
+            let renewed = count(&due[..20]) + count(new);
+            assert_eq!(renewed, 40, "at {nth}");
+            assert_eq!(count(staying), staying.len(), "at {nth}");
+            assert_eq!(count(&due[20..]), 0, "at {nth}");
             assert_eq!((filter.period(), filter.recount()), (next, 80), "at {nth}");
             heir.advance_to(next + 2);
             let kept = if next == 3 && has_begun { 40 } else { 0 };

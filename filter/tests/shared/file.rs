@@ -7,12 +7,8 @@ pub(crate) struct File(pub(crate) PathBuf);
 
 impl File {
     pub(crate) fn new(name: &str) -> File {
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() {
-            memory.to_owned()
-        } else {
-            std::env::temp_dir()
-        };
+        let memory = Path::new("/dev/shm").canonicalize();
+        let folder = memory.unwrap_or_else(|_| std::env::temp_dir());
         File(folder.join(format!("filter-{}-{name}", std::process::id())))
     }
 
@@ -29,9 +25,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        let mut lock = self.0.clone().into_os_string();
-        lock.push(".lock");
         let _ = std::fs::remove_file(&self.0);
-        let _ = std::fs::remove_file(lock);
+        let _ = std::fs::remove_file(format!("{}.lock", self.0.display()));
     }
 }

@@ -155,11 +155,8 @@ impl Damage<'_> {
         opened.read_exact_at(&mut header, 0).unwrap();
         let words = header.chunks(8);
         let words = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
-        let step = |sum: u64, word: u64| {
-            (sum ^ word)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left(29)
-        };
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
         let checksum = self.1.nearly(words.fold(1, step));
         self.write(16, checksum);
     }

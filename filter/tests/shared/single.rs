@@ -75,9 +75,10 @@ impl Call {
 
 /// Opens the filter, makes a call, and stops before and after it.
 fn work(task: &str) {
-    let words: Vec<_> = task.splitn(3, ' ').collect();
-    let call = Call::from_task(words[0], words[1]);
-    let path = words[2].to_owned();
+    let [kind, key, path] = task.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+        panic!("{task}");
+    };
+    let (call, path) = (Call::from_task(kind, key), path.to_owned());
     let (send, receive) = mpsc::channel();
     // Another thread has the first id of the block.
     thread::spawn(move || {
@@ -168,10 +169,6 @@ pub(crate) struct Table {
 
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
-    fn new(present: usize) -> Table {
-        Table::create("single", present, false)
-    }
-
     pub(crate) fn create(name: &str, present: usize, expires: bool) -> Table {
         let file = File::new(name);
         let filter = AnyFilter::create(&file.0, BUCKETS, expires);
@@ -276,10 +273,8 @@ impl Table {
         }
         let lengths = [self.filter.recount(), self.filter.len()];
         assert_eq!(lengths, [sum; 2], "{when}");
-        let effects = calls
-            .iter()
-            .map(|call| call.is_effective(self.filter.count(&call.1)));
-        effects.collect()
+        let is_effective = |call: &Call| call.is_effective(self.filter.count(&call.1));
+        calls.iter().map(is_effective).collect()
     }
 
     /// Checks that a copy has what the filter has.
@@ -295,8 +290,8 @@ impl Table {
     fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<bool> {
         let mut after = Vec::new();
         for (with_others, as_heir) in [(true, false), (true, true), (false, true), (false, false)] {
-            let when =
-                format!("{calls:?} killed at {place}, others: {with_others}, heir: {as_heir}");
+            let how = format!("others: {with_others}, heir: {as_heir}");
+            let when = format!("{calls:?} killed at {place}, {how}");
             self.put_back(left);
             let before = self.check(calls, &when);
             let is_other = |key: &&u64| calls.iter().all(|call| call.1 != **key);
@@ -350,9 +345,7 @@ impl Table {
         }
         let unfinished = left.iter().filter(|left| is_unfinished(left)).count();
         let kills = left.len();
-        println!(
-            "{call:?}: killed at {kills} places of {steps}, at {unfinished} of them unfinished"
-        );
+        println!("{call:?}: killed at {kills} places of {steps}, {unfinished} of them unfinished");
         let mut took_effect = false;
         for (nth, left) in left.iter().enumerate() {
             let effects = self.check_left(&[call], left, &format!("{nth} of {kills}"));
@@ -408,7 +401,7 @@ fn call_killed_at_any_instruction_is_atomic() {
     }
     let places = env::var("KILL_PLACES").ok();
     let places = places.map(|places| places.parse().unwrap());
-    let mut half = Table::new(2 * BUCKETS);
+    let mut half = Table::create("single", 2 * BUCKETS, false);
     if !can_trace(&half) {
         return;
     }
@@ -421,7 +414,7 @@ fn call_killed_at_any_instruction_is_atomic() {
     half.kill(Call(Kind::Remove, half.keys[3]), places);
     half.kill(SAVE, places);
     drop(half);
-    let full = Table::new(4 * BUCKETS * 93 / 100);
+    let full = Table::create("single", 4 * BUCKETS * 93 / 100, false);
     for chain in [2, 3] {
         full.kill(full.call(Kind::Insert, chain), places);
         full.kill(full.call(Kind::InsertIfAbsent, chain), places);

@@ -50,10 +50,16 @@ struct State {
 }
 
 impl State {
+    fn new(what: u64, since: u64, until: u64) -> State {
+        State { what, since, until }
+    }
+
     fn load(known: &Known, key: usize) -> (u64, State) {
         let word = known.load(key);
-        let [what, since, until] = [word & 0xff, word >> 8 & 0xff_ffff, word >> 32];
-        (word, State { what, since, until })
+        (
+            word,
+            State::new(word & 0xff, word >> 8 & 0xff_ffff, word >> 32),
+        )
     }
 
     fn word(self) -> u64 {
@@ -72,12 +78,10 @@ impl State {
             PRESENT => (self.lasts(after), before <= self.until + WINDOW),
             _ => (false, true),
         };
+        let State { what, since, until } = self;
         assert!(
             (usize::from(least)..=usize::from(most)).contains(&count),
-            "key {key} of state {} and periods {} to {} is there {count} times in {before} to {after}",
-            self.what,
-            self.since,
-            self.until
+            "key {key} of state {what} and periods {since} to {until} is there {count} times in {before} to {after}"
         );
     }
 }
@@ -90,10 +94,8 @@ pub(crate) const TABLE: u64 = 2 << 20;
 type Known = WordArray<Shared>;
 
 fn set(known: &Known, key: usize, old: u64, new: u64) {
-    assert!(
-        known.exchange_raw(key, old, new),
-        "key {key} is not in state {old}"
-    );
+    let is_set = known.exchange_raw(key, old, new);
+    assert!(is_set, "key {key} is not in state {old}");
 }
 
 fn begun(owner: usize) -> usize {
@@ -178,11 +180,7 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         let is_renewed = state.what == PRESENT && filter.expires() && rng.random();
         if is_new || is_renewed {
             let since = if is_new { begun } else { state.since };
-            let inserting = State {
-                what: INSERTING,
-                since,
-                until: 0,
-            };
+            let inserting = State::new(INSERTING, since, 0);
             set(known, key, word, inserting.word());
             let result = if is_renewed || rng.random() {
                 filter.insert(&keys[key])
@@ -191,35 +189,22 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
                 is_first.map(|is_first| assert!(is_first, "key {key}"))
             };
             let after = match result {
-                Ok(()) => State {
-                    what: PRESENT,
-                    since: begun,
-                    until: filter.period(),
-                }
-                .word(),
+                Ok(()) => State::new(PRESENT, begun, filter.period()).word(),
                 Err(InsertError::Full) => ABSENT,
                 Err(error) => panic!("{error}"),
             };
             set(known, key, inserting.word(), after);
             present = present + usize::from(result.is_ok()) - usize::from(is_renewed);
         } else if state.what == PRESENT && present >= LOAD {
-            let removing = State {
-                what: REMOVING,
-                ..state
-            };
+            let removing = State::new(REMOVING, state.since, state.until);
             set(known, key, word, removing.word());
             let is_removed = filter.remove(&keys[key]).unwrap();
             assert!(is_removed || !state.lasts(filter.period()), "key {key}");
             set(known, key, removing.word(), ABSENT);
             present -= 1;
         }
-        contest(
-            filter,
-            known,
-            owner,
-            rng.random_range(OWNERS * OWN..KEYS),
-            &keys,
-        );
+        let contested = rng.random_range(OWNERS * OWN..KEYS);
+        contest(filter, known, owner, contested, &keys);
     }
 }
 
@@ -239,8 +224,8 @@ fn contest(filter: &AnyFilter, known: &Known, owner: usize, key: usize, keys: &[
             word == 0 || is_over && filter.expires(),
             "key {key} has two winners"
         );
-        let won = State { what, since, until };
-        assert!(known.exchange_raw(key, word, won.word()) || filter.expires());
+        let won = State::new(what, since, until).word();
+        assert!(known.exchange_raw(key, word, won) || filter.expires());
     }
 }
 
@@ -287,13 +272,8 @@ impl Storm {
                 self.copied += 1;
             }
             if state.what == INSERTING || state.what == REMOVING {
-                let what = [ABSENT, PRESENT][count];
-                let after = State {
-                    what,
-                    until,
-                    ..state
-                };
-                set(&self.known, key, word, after.word() * count as u64);
+                let after = State::new(PRESENT, state.since, until).word();
+                set(&self.known, key, word, after * count as u64);
                 self.under_way += 1;
                 self.effective += usize::from((count == 1) == (state.what == INSERTING));
             }
@@ -313,10 +293,10 @@ impl Storm {
             let count = self.filter.count(&self.keys[key]);
             let least = word != 0 && state.lasts(self.filter.period());
             // Its winner may have been killed before it could say so.
+            let (what, is_right) = (state.what, (usize::from(least)..=1).contains(&count));
             assert!(
-                (usize::from(least)..=1).contains(&count),
-                "contested key {key} of {} is there {count} times",
-                state.what
+                is_right,
+                "contested key {key} of {what} is there {count} times"
             );
             sum += count;
             if count == 1 && word == 0 {
