@@ -256,7 +256,8 @@ pub struct SharedLookup<S = FixedState, const SLOTS: usize = 4, const BITS: usiz
     SharedCuckooFilter<S, SLOTS, BITS>,
 );
 
-/// Returns a filter of which only lookups may be called.
+/// Returns a filter of which only lookups may be called, for other languages.
+#[doc(hidden)]
 pub fn lookups_of<S, const SLOTS: usize, const BITS: usize>(
     lookup: &SharedLookup<S, SLOTS, BITS>,
 ) -> &SharedCuckooFilter<S, SLOTS, BITS> {

@@ -196,11 +196,11 @@ impl AnyFilter {
 impl AnyFilter {
     /// What all kinds can do, except one that was opened for lookups alone.
     pub fn filter(&self) -> Result<&dyn Filter, Refusal> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Lookup(..) => Err(Refusal::ReadOnly),
-            _ => Ok(self.lookups()),
+        #[cfg(shared_words)]
+        if matches!(self, Self::Lookup(..)) {
+            return Err(Refusal::ReadOnly);
         }
+        Ok(self.lookups())
     }
 
     /// The filter, for calls that change nothing.

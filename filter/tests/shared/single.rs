@@ -279,7 +279,7 @@ impl Table {
 
     /// Checks that a copy has what the filter has.
     fn check_copy(&self, when: &str) {
-        let copy = self.filter.copy().expect(when);
+        let copy = self.filter.copy(1_000).expect(when);
         let is_same = |key| copy.count(key) == self.filter.count(key);
         assert!(self.keys.iter().all(is_same), "{when}: another copy");
     }
