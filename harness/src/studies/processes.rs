@@ -652,6 +652,7 @@ mod tests {
         for (one_of, is_right) in [(u64::MAX, true), (50, false)] {
             let member = Member {
                 processes: 1,
+                seed: 1,
                 ..Member::default()
             };
             let own: [AtomicU64; LINE] = Default::default();
