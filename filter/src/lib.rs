@@ -161,6 +161,8 @@ pub mod internals {
     pub use crate::geometry::{Geometry, Location, MAX_BUCKETS, reduce};
     pub use crate::growing::address::apart;
     pub use crate::save::any::{SavedKind, load_by_kind};
+    #[cfg(shared_words)]
+    pub use crate::shared::lookups_of;
     pub use crate::traits::Sealed;
     /// Filters in words of a test's own, with the snapshots of those in files.
     #[cfg(any(kcas_loom, feature = "__steps"))]

@@ -256,6 +256,14 @@ pub struct SharedLookup<S = FixedState, const SLOTS: usize = 4, const BITS: usiz
     SharedCuckooFilter<S, SLOTS, BITS>,
 );
 
+/// Returns a filter of which only lookups may be called, for other languages.
+#[doc(hidden)]
+pub fn lookups_of<S, const SLOTS: usize, const BITS: usize>(
+    lookup: &SharedLookup<S, SLOTS, BITS>,
+) -> &SharedCuckooFilter<S, SLOTS, BITS> {
+    &lookup.0
+}
+
 /// Filters in files.
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS, BITS>, S> {
     /// Opens the filter in this file, or makes the file if there is none, with the size of this builder.
@@ -360,12 +368,10 @@ fn parameters([kind, layout, _, digest, length, ..]: [u64; USER]) -> [(&'static 
     };
     let [ages, slots, bits] = [layout >> 48, layout >> 32 & 0xffff, layout & 0xffff_ffff];
     let length = Duration::from_nanos(length);
+    let layout = format!("{slots} slots of {bits} bits, and {ages} bits of age");
     [
         ("kind", kind),
-        (
-            "layout",
-            format!("{slots} slots of {bits} bits, and {ages} bits of age"),
-        ),
+        ("layout", layout),
         ("hasher's digest", format!("{digest:#x}")),
         ("length of a period", format!("{length:?}")),
     ]

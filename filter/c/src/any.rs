@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use filter::growing::GrowingBuilder;
+#[cfg(shared_words)]
+use filter::internals::lookups_of;
 use filter::internals::{SavedKind, load_by_kind};
 #[cfg(shared_words)]
 use filter::shared::{OpenError, SharedCuckooFilter, SharedLookup};
@@ -25,19 +27,12 @@ pub enum AnyFilter {
     Lasting(Box<dyn Filter>),
     /// It forgets them.
     Expiring(Box<ExpiringCuckooFilter>),
-    /// Processes share it.
+    /// Processes share it, in a file of this absolute path.
     #[cfg(shared_words)]
-    Shared(Box<InFile<SharedCuckooFilter>>),
+    Shared(Box<SharedCuckooFilter>, PathBuf),
     /// The same, for lookups alone.
     #[cfg(shared_words)]
-    Lookup(Box<InFile<SharedLookup>>),
-}
-
-/// A filter in a file of this absolute path.
-#[cfg(shared_words)]
-pub struct InFile<F> {
-    filter: F,
-    path: PathBuf,
+    Lookup(Box<SharedLookup>, PathBuf),
 }
 
 /// Why a filter of this kind refuses a call.
@@ -97,10 +92,10 @@ fn growing(reserved_bytes: Option<usize>) -> GrowingBuilder {
 fn open<F>(
     path: &Path,
     open: impl FnOnce(&Path) -> Result<F, OpenError>,
-) -> Result<Box<InFile<F>>, NotOpened> {
+) -> Result<(Box<F>, PathBuf), NotOpened> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match open(&path) {
-        Ok(filter) => Ok(Box::new(InFile { filter, path })),
+        Ok(filter) => Ok((Box::new(filter), path)),
         Err(error) => Err(NotOpened {
             path,
             source: error.into(),
@@ -143,14 +138,15 @@ impl AnyFilter {
             }),
             None => open(path, |path| builder.open_shared(path)),
         };
-        opened.map(Self::Shared)
+        opened.map(|(filter, path)| Self::Shared(filter, path))
     }
 
     /// Opens the filter in a file that processes share, for lookups alone.
     #[cfg(shared_words)]
     pub fn open_lookup(path: &Path) -> Result<Self, NotOpened> {
         let builder = CuckooFilter::builder();
-        open(path, |path| builder.open_shared_to_read(path)).map(Self::Lookup)
+        let opened = open(path, |path| builder.open_shared_to_read(path));
+        opened.map(|(filter, path)| Self::Lookup(filter, path))
     }
 
     /// There are no such filters on this system.
@@ -200,13 +196,22 @@ impl AnyFilter {
 impl AnyFilter {
     /// What all kinds can do, except one that was opened for lookups alone.
     pub fn filter(&self) -> Result<&dyn Filter, Refusal> {
+        #[cfg(shared_words)]
+        if matches!(self, Self::Lookup(..)) {
+            return Err(Refusal::ReadOnly);
+        }
+        Ok(self.lookups())
+    }
+
+    /// The filter, for calls that change nothing.
+    pub fn lookups(&self) -> &dyn Filter {
         match self {
-            Self::Lasting(filter) => Ok(&**filter),
-            Self::Expiring(filter) => Ok(&**filter),
+            Self::Lasting(filter) => &**filter,
+            Self::Expiring(filter) => &**filter,
             #[cfg(shared_words)]
-            Self::Shared(opened) => Ok(&opened.filter),
+            Self::Shared(filter, _) => &**filter,
             #[cfg(shared_words)]
-            Self::Lookup(_) => Err(Refusal::ReadOnly),
+            Self::Lookup(filter, _) => lookups_of(filter),
         }
     }
 
@@ -222,8 +227,8 @@ impl AnyFilter {
     #[cfg(shared_words)]
     fn that_is_shared(&self) -> Result<&SharedCuckooFilter, Refusal> {
         match self {
-            Self::Shared(opened) => Ok(&opened.filter),
-            Self::Lookup(_) => Err(Refusal::ReadOnly),
+            Self::Shared(filter, _) => Ok(filter),
+            Self::Lookup(..) => Err(Refusal::ReadOnly),
             _ => Err(Refusal::NotShared),
         }
     }
@@ -232,9 +237,7 @@ impl AnyFilter {
     pub fn path(&self) -> Option<&Path> {
         match self {
             #[cfg(shared_words)]
-            Self::Shared(opened) => Some(&opened.path),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => Some(&opened.path),
+            Self::Shared(_, path) | Self::Lookup(_, path) => Some(path),
             _ => None,
         }
     }
@@ -267,93 +270,22 @@ impl AnyFilter {
     pub fn is_damaged(&self) -> bool {
         match self {
             #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.is_damaged(),
+            Self::Shared(filter, _) => filter.is_damaged(),
             #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.is_damaged(),
+            Self::Lookup(filter, _) => filter.is_damaged(),
             _ => false,
-        }
-    }
-}
-
-/// Lookups, by the hashes of keys.
-impl AnyFilter {
-    /// [`Filter::contains_hash`].
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        match self {
-            Self::Lasting(filter) => filter.contains_hash(hash),
-            Self::Expiring(filter) => filter.contains_hash(hash),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.contains_hash(hash),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.contains_hash(hash),
-        }
-    }
-
-    /// [`Filter::contains_hash_batch`].
-    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        match self {
-            Self::Lasting(filter) => filter.contains_hash_batch(hashes, found),
-            Self::Expiring(filter) => filter.contains_hash_batch(hashes, found),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.contains_hash_batch(hashes, found),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.contains_hash_batch(hashes, found),
-        }
-    }
-
-    /// [`Filter::count_hash`].
-    pub fn count_hash(&self, hash: u64) -> usize {
-        match self {
-            Self::Lasting(filter) => filter.count_hash(hash),
-            Self::Expiring(filter) => filter.count_hash(hash),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.count_hash(hash),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.count_hash(hash),
-        }
-    }
-
-    /// [`Filter::len`].
-    #[expect(clippy::len_without_is_empty, reason = "no language needs it")]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Lasting(filter) => filter.len(),
-            Self::Expiring(filter) => filter.len(),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.len(),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.len(),
-        }
-    }
-
-    /// [`Filter::slots`].
-    pub fn slots(&self) -> usize {
-        match self {
-            Self::Lasting(filter) => filter.slots(),
-            Self::Expiring(filter) => filter.slots(),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.slots(),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.slots(),
         }
     }
 
     /// [`Filter::memory_bytes`], or those of the table in a file that is only read.
     pub fn memory_bytes(&self) -> usize {
-        let table = self.slots() / 4 * size_of::<u64>();
+        let table = self.lookups().slots() / 4 * size_of::<u64>();
         (self.filter()).map_or(table, |filter| filter.memory_bytes())
     }
 }
 
 impl fmt::Debug for AnyFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lasting(filter) => filter.fmt(f),
-            Self::Expiring(filter) => filter.fmt(f),
-            #[cfg(shared_words)]
-            Self::Shared(opened) => opened.filter.fmt(f),
-            #[cfg(shared_words)]
-            Self::Lookup(opened) => opened.filter.fmt(f),
-        }
+        self.lookups().fmt(f)
     }
 }

@@ -134,18 +134,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
         return match error {
             LoadError::Io { .. } | LoadError::File { .. } => LfcfStatus::File,
             LoadError::OutOfMemory { .. } => LfcfStatus::Memory,
-            LoadError::NotAFilter
-            | LoadError::Kind { .. }
-            | LoadError::Version { .. }
-            | LoadError::Layout { .. }
-            | LoadError::Hasher
-            | LoadError::Truncated { .. }
-            | LoadError::TooLong { .. }
-            | LoadError::Corrupt { .. }
-            | LoadError::Size { .. }
-            | LoadError::Impossible { .. }
-            | LoadError::Bucket { .. } => LfcfStatus::Format,
-            _ => LfcfStatus::Other,
+            _ => LfcfStatus::Format,
         };
     }
     if let Some(error) = error.downcast_ref() {
@@ -170,14 +159,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
             BuildError::OutOfMemory { .. } => LfcfStatus::Memory,
-            BuildError::NoSize
-            | BuildError::ZeroSize
-            | BuildError::Undependable { .. }
-            | BuildError::TooLarge { .. }
-            | BuildError::Rate { .. }
-            | BuildError::TooManyKeys { .. }
-            | BuildError::TooManyFalsePositives => LfcfStatus::Invalid,
-            _ => LfcfStatus::Other,
+            _ => LfcfStatus::Invalid,
         };
     }
     if let Some(error) = error.downcast_ref() {
@@ -191,15 +173,8 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
             OpenError::Io(error) => status_of(error),
-            OpenError::NotShared
-            | OpenError::Version { .. }
-            | OpenError::ByteOrder
-            | OpenError::TooShort { .. }
-            | OpenError::OtherBoot
-            | OpenError::Copy
-            | OpenError::OtherParameters { .. } => LfcfStatus::Format,
             OpenError::TooManyProcesses => LfcfStatus::Threads,
-            _ => LfcfStatus::Other,
+            _ => LfcfStatus::Format,
         };
     }
     if let Some(error) = error.downcast_ref::<io::Error>() {
@@ -472,10 +447,8 @@ pub extern "C" fn lfcf_insert_if_absent(
     added: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
     answer(|| {
-        write_answer(
-            added,
-            present(filter)?.filter()?.insert_if_absent_hash(hash)?,
-        )
+        let filter = present(filter)?.filter()?;
+        write_answer(added, filter.insert_if_absent_hash(hash)?)
     })
 }
 
@@ -488,12 +461,8 @@ pub extern "C" fn lfcf_insert_or_renew(
     added: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
     answer(|| {
-        write_answer(
-            added,
-            present(filter)?
-                .that_expires()?
-                .insert_or_renew_hash(hash)?,
-        )
+        let filter = present(filter)?.that_expires()?;
+        write_answer(added, filter.insert_or_renew_hash(hash)?)
     })
 }
 
@@ -528,10 +497,7 @@ pub extern "C" fn lfcf_advance(
 /// LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_advance_to(filter: Option<&LfcfFilter>, period: u64) -> LfcfStatus {
-    answer(|| {
-        let filter = present(filter)?.that_expires()?;
-        Ok(filter.advance_to(period)?)
-    })
+    answer(|| Ok(present(filter)?.that_expires()?.advance_to(period)?))
 }
 
 /// Returns the number of the present period of a filter that forgets: 0 before the first lfcf_advance or
@@ -551,25 +517,25 @@ fn write_answer<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Answer<()> 
 /// True if the key with this hash is there, or by chance; false without a filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_contains(filter: Option<&LfcfFilter>, hash: u64) -> bool {
-    present(filter).is_ok_and(|filter| filter.contains_hash(hash))
+    present(filter).is_ok_and(|filter| filter.lookups().contains_hash(hash))
 }
 
 /// Returns the number of copies of the key with this hash, as far as the filter can tell; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_count(filter: Option<&LfcfFilter>, hash: u64) -> usize {
-    present(filter).map_or(0, |filter| filter.count_hash(hash))
+    present(filter).map_or(0, |filter| filter.lookups().count_hash(hash))
 }
 
 /// Returns the number of copies of all keys; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_length(filter: Option<&LfcfFilter>) -> usize {
-    present(filter).map_or(0, |filter| filter.len())
+    present(filter).map_or(0, |filter| filter.lookups().len())
 }
 
 /// Returns the number of slots: a filter of fixed size begins to refuse keys somewhat below it. 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_slots(filter: Option<&LfcfFilter>) -> usize {
-    present(filter).map_or(0, |filter| filter.slots())
+    present(filter).map_or(0, |filter| filter.lookups().slots())
 }
 
 /// Returns the memory that the filter uses, in bytes; 0 if `filter` is NULL.

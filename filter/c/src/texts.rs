@@ -114,12 +114,8 @@ impl Language {
 
     #[cfg(shared_words)]
     fn open(&self, error: &OpenError) -> Option<String> {
-        match error {
-            OpenError::OtherParameters { .. } => Some(format!(
-                "{error}. Here are only filters of fixed size with the default layout and hasher of Rust"
-            )),
-            _ => None,
-        }
+        let only = "Here are only filters of fixed size with the default layout and hasher of Rust";
+        matches!(error, OpenError::OtherParameters { .. }).then(|| format!("{error}. {only}"))
     }
 }
 

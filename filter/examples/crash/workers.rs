@@ -1,12 +1,10 @@
 //! Workers, and what kills them.
 
-use std::io::{BufRead, BufReader};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, process, thread};
+use std::{env, fs, process, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use filter::CuckooFilter;
@@ -45,39 +43,28 @@ fn work(path: &Path, worker: u64, from: u64) -> Result<()> {
     }
 }
 
-/// A worker, and how many keys it has inserted for certain.
-struct Worker {
-    process: Child,
-    inserted: Arc<AtomicU64>,
-}
+/// A worker, and how many keys those before it have inserted for certain.
+struct Worker(Child, u64);
 
-fn start(path: &Path, worker: u64, inserted: Arc<AtomicU64>) -> Result<Worker> {
-    let from = inserted.load(Ordering::Relaxed);
-    let mut command = Command::new(env::current_exe()?);
-    command
-        .arg(path)
-        .args([worker, from].map(|number| number.to_string()));
-    let mut process = command.stdout(Stdio::piped()).spawn()?;
-    let lines = BufReader::new(process.stdout.take().context("a pipe")?).lines();
-    let count = Arc::clone(&inserted);
-    thread::spawn(move || {
-        for number in lines
-            .map_while(io::Result::ok)
-            .filter_map(|line| line.parse().ok())
-        {
-            count.fetch_max(number, Ordering::Relaxed);
-        }
-    });
-    Ok(Worker { process, inserted })
+impl Worker {
+    fn start(path: &Path, worker: u64, from: u64) -> Result<Worker> {
+        let mut command = Command::new(env::current_exe()?);
+        let numbers = [worker, from].map(|number| number.to_string());
+        let process = command.arg(path).args(numbers).stdout(Stdio::piped());
+        Ok(Worker(process.spawn()?, from))
+    }
+
+    /// Returns the last number that it has printed. (The pipe has room for all of them.)
+    fn kill(mut self) -> Result<u64> {
+        self.0.kill()?;
+        let printed = String::from_utf8(self.0.wait_with_output()?.stdout)?;
+        Ok(printed.lines().last().map_or(Ok(self.1), str::parse)?)
+    }
 }
 
 fn crash(seconds: u64) -> Result<()> {
-    let folder = Path::new("/dev/shm");
-    let folder = if folder.is_dir() {
-        folder.to_owned()
-    } else {
-        env::temp_dir()
-    };
+    let folder = Path::new("/dev/shm").canonicalize();
+    let folder = folder.unwrap_or_else(|_| env::temp_dir());
     let path = folder.join(format!("crash-{}", process::id()));
     let result = kill_workers(&path, seconds);
     let lock = PathBuf::from(format!("{}.lock", path.display()));
@@ -89,31 +76,25 @@ fn kill_workers(path: &Path, seconds: u64) -> Result<()> {
     let filter = CuckooFilter::builder()
         .capacity(KEYS)
         .open_or_create_shared(path)?;
-    let begin = |worker| start(path, worker, Arc::default());
-    let mut workers = (0..WORKERS).map(begin).collect::<Result<Vec<_>>>()?;
+    let begin = |worker| Worker::start(path, worker, 0);
+    let mut workers = (0..WORKERS).map(begin).collect::<Result<VecDeque<_>>>()?;
     let (begun, mut kills) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_secs(seconds) {
         thread::sleep(Duration::from_millis(20));
-        let worker = kills % WORKERS;
-        let killed = &mut workers[worker as usize];
-        killed.process.kill()?;
-        killed.process.wait()?;
-        *killed = start(path, worker, Arc::clone(&killed.inserted))?;
+        let inserted = workers.pop_front().context("a worker")?.kill()?;
+        workers.push_back(Worker::start(path, kills % WORKERS, inserted)?);
         kills += 1;
         if kills % 50 == 0 {
             println!("{kills} processes killed, {} keys", filter.len());
         }
     }
-    for worker in &mut workers {
-        worker.process.kill()?;
-        worker.process.wait()?;
+    let (mut inserted, mut lost) = (0, 0);
+    for (worker, name) in workers.into_iter().zip(kills..) {
+        let count = worker.kill()?;
+        let is_lost = |number: &u64| !filter.contains(&key(name % WORKERS, *number));
+        lost += (0..count).filter(is_lost).count();
+        inserted += count;
     }
-    let keys = workers.iter().zip(0..).flat_map(|(worker, name)| {
-        (0..worker.inserted.load(Ordering::Relaxed)).map(move |number| key(name, number))
-    });
-    let (inserted, lost) = keys.fold((0, 0), |(inserted, lost), key| {
-        (inserted + 1, lost + u64::from(!filter.contains(&key)))
-    });
     println!("{kills} processes killed, {inserted} keys inserted, {lost} keys lost");
     ensure!(lost == 0, "keys were lost");
     Ok(())

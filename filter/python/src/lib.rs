@@ -98,11 +98,15 @@ type Hashes<'py> = Option<Bound<'py, PyAny>>;
 /// A byte for each of them.
 type Answers = PyResult<Py<PyBytes>>;
 
-/// A call for some hashes, which adds a byte for each.
-type Many = fn(&AnyFilter, &[u64], &mut Vec<u8>) -> PyResult<()>;
-
-/// Makes a call for hashes while other threads of Python go on.
-fn batch(py: Python<'_>, filter: &AnyFilter, hashes: &HashArray, call: Many) -> Answers {
+/// Makes a call for hashes while other threads of Python go on. The call replaces results, each of which has an answer.
+fn batch<T: Clone + Send + Sync>(
+    py: Python<'_>,
+    filter: &dyn Filter,
+    hashes: &HashArray,
+    result: T,
+    call: fn(&dyn Filter, &[u64], &mut [T]),
+    answer: fn(T) -> PyResult<u8>,
+) -> Answers {
     /// Hashes of one call: so few that the clock is read often, and so many that this costs nothing.
     const GROUP: usize = 4_096;
     /// The time after which a batch looks for Ctrl-C. To come back from other threads may take as long as they like.
@@ -114,26 +118,17 @@ fn batch(py: Python<'_>, filter: &AnyFilter, hashes: &HashArray, call: Many) -> 
             let begin = Instant::now();
             while answers.len() < hashes.len() && begin.elapsed() < PATIENCE {
                 hashes.read(answers.len(), GROUP, &mut group);
-                call(filter, &group, &mut answers)?;
+                let mut results = filled(result.clone(), group.len())?;
+                call(filter, &group, &mut results);
+                for result in results {
+                    answers.push(answer(result)?);
+                }
             }
             PyResult::Ok(())
         })?;
         py.check_signals()?;
     }
     Ok(bytes_of(py, &answers)?.unbind())
-}
-
-/// Makes a call that changes the filter. The thread gets its id before: without one, the call fails for no key.
-fn update_batch(
-    py: Python<'_>,
-    filter: &AnyFilter,
-    keys: Keys<'_>,
-    hashes: Hashes<'_>,
-    call: Many,
-) -> Answers {
-    let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
-    register_thread()?;
-    batch(py, filter, &hashes, call)
 }
 
 fn contains_batch(
@@ -143,11 +138,11 @@ fn contains_batch(
     hashes: Hashes<'_>,
 ) -> Answers {
     let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
-    batch(py, filter, &hashes, |filter, hashes, answers| {
-        let mut found = filled(false, hashes.len())?;
-        filter.contains_hash_batch(hashes, &mut found);
-        answers.extend(found.into_iter().map(u8::from));
-        Ok(())
+    let call = |filter: &dyn Filter, hashes: &[u64], found: &mut [bool]| {
+        filter.contains_hash_batch(hashes, found);
+    };
+    batch(py, filter.lookups(), &hashes, false, call, |found| {
+        Ok(found.into())
     })
 }
 
@@ -225,6 +220,19 @@ impl CuckooFilter {
 
     fn that_expires(&self) -> PyResult<&ExpiringCuckooFilter> {
         self.0.that_expires().map_err(raised)
+    }
+
+    /// Makes a call that changes the filter. The thread gets its id before: without one, the call fails for no key.
+    fn update_batch<T: Clone + Send + Sync>(
+        &self,
+        (py, keys, hashes): (Python<'_>, Keys<'_>, Hashes<'_>),
+        result: T,
+        call: fn(&dyn Filter, &[u64], &mut [T]),
+        answer: fn(T) -> PyResult<u8>,
+    ) -> Answers {
+        let hashes = HashArray::of_keys_or_hashes(keys, hashes)?;
+        register_thread()?;
+        batch(py, self.filter()?, &hashes, result, call, answer)
     }
 }
 
@@ -376,15 +384,15 @@ impl CuckooFilter {
 
     /// The number of copies.
     fn count(&self, key: Key) -> usize {
-        self.0.count_hash(key.0)
+        self.0.lookups().count_hash(key.0)
     }
 
     fn __contains__(&self, key: Key) -> bool {
-        self.0.contains_hash(key.0)
+        self.0.lookups().contains_hash(key.0)
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.lookups().len()
     }
 
     /// 1 if a copy was added, 0 if there was no room.
@@ -392,19 +400,12 @@ impl CuckooFilter {
     /// MemoryError if there was no memory for a key. Keys before it are inserted, and keys after it may be.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn insert_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut results = filled(Ok(()), hashes.len())?;
-            filter
-                .filter()
-                .map_err(raised)?
-                .insert_hash_batch(hashes, &mut results);
-            for result in results {
-                answers.push(match result {
-                    Ok(()) => 1,
-                    Err(error) => full_as(0, error)?,
-                });
-            }
-            Ok(())
+        let call = |filter: &dyn Filter, hashes: &[u64], results: &mut [_]| {
+            filter.insert_hash_batch(hashes, results);
+        };
+        self.update_batch((py, keys, hashes), Ok(()), call, |result| match result {
+            Ok(()) => Ok(1),
+            Err(error) => full_as(0, error),
         })
     }
 
@@ -416,19 +417,12 @@ impl CuckooFilter {
         keys: Keys<'_>,
         hashes: Hashes<'_>,
     ) -> Answers {
-        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut results = filled(Ok(true), hashes.len())?;
-            filter
-                .filter()
-                .map_err(raised)?
-                .insert_if_absent_hash_batch(hashes, &mut results);
-            for result in results {
-                answers.push(match result {
-                    Ok(added) => added.into(),
-                    Err(error) => full_as(2, error)?,
-                });
-            }
-            Ok(())
+        let call = |filter: &dyn Filter, hashes: &[u64], results: &mut [_]| {
+            filter.insert_if_absent_hash_batch(hashes, results);
+        };
+        self.update_batch((py, keys, hashes), Ok(true), call, |result| match result {
+            Ok(added) => Ok(added.into()),
+            Err(error) => full_as(2, error),
         })
     }
 
@@ -441,16 +435,11 @@ impl CuckooFilter {
     /// 1 if a copy was taken, 0 if there was none.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        update_batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
-            let mut removed = filled(Ok(false), hashes.len())?;
-            filter
-                .filter()
-                .map_err(raised)?
-                .remove_hash_batch(hashes, &mut removed);
-            for removed in removed {
-                answers.push(removed.map_err(raised)?.into());
-            }
-            Ok(())
+        let call = |filter: &dyn Filter, hashes: &[u64], results: &mut [_]| {
+            filter.remove_hash_batch(hashes, results);
+        };
+        self.update_batch((py, keys, hashes), Ok(false), call, |removed| {
+            removed.map(u8::from).map_err(raised)
         })
     }
 
@@ -519,7 +508,7 @@ impl CuckooFilter {
     /// The number of slots: a filter of fixed size begins to refuse keys somewhat below it.
     #[getter]
     fn slots(&self) -> usize {
-        self.0.slots()
+        self.0.lookups().slots()
     }
 
     /// The fraction of the slots that are taken.
@@ -565,15 +554,15 @@ impl Lookup {
 
     /// The number of copies.
     fn count(&self, key: Key) -> usize {
-        self.0.count_hash(key.0)
+        self.0.lookups().count_hash(key.0)
     }
 
     fn __contains__(&self, key: Key) -> bool {
-        self.0.contains_hash(key.0)
+        self.0.lookups().contains_hash(key.0)
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.lookups().len()
     }
 
     /// 1 if the key is there, 0 if not, as CuckooFilter.contains_batch.
@@ -585,7 +574,7 @@ impl Lookup {
     /// The number of slots.
     #[getter]
     fn slots(&self) -> usize {
-        self.0.slots()
+        self.0.lookups().slots()
     }
 
     /// True once a call of this process has found that the file is damaged: then every key seems to be there.

@@ -114,12 +114,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         let time = time_from_now(period, clock.period)?;
         let buckets = words.len();
         let header = header::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, &self.hasher, time);
-        let array = create(
-            path.as_ref(),
-            header,
-            words,
-            [self.sum() as u64, clock.word()],
-        )?;
+        let extra = [self.sum() as u64, clock.word()];
+        let array = create(path.as_ref(), header, words, extra)?;
         ExpiringCuckooFilter::of_file(array, self.hasher, None)
     }
 }

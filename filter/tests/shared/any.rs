@@ -3,10 +3,11 @@
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use filter::shared::{SharedCuckooFilter, SharedExpiringCuckooFilter};
-use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, SnapshotError};
 
 /// Number of periods for which an expiring filter remembers a key.
 pub(crate) const WINDOW: u64 = 3;
@@ -79,12 +80,18 @@ impl AnyFilter {
         result.unwrap();
     }
 
-    /// Returns a copy in memory.
-    pub(crate) fn copy(&self, when: &str) -> Box<dyn Filter> {
-        match &self.kind {
-            Fixed(filter) => Box::new(filter.try_clone().expect(when)),
-            Expiring(filter) => Box::new(filter.try_clone().expect(when)),
+    /// Returns a copy in memory. (If no thread copies, the lock of the last copy may still be held by a process that another test
+    /// is just starting.)
+    pub(crate) fn copy(&self, tries: usize) -> Result<Box<dyn Filter>, SnapshotError> {
+        let copied = match &self.kind {
+            Fixed(filter) => filter.try_clone().map(|copy| Box::new(copy) as _),
+            Expiring(filter) => filter.try_clone().map(|copy| Box::new(copy) as _),
+        };
+        if tries == 1 || copied.as_ref().err() != Some(&SnapshotError::Busy) {
+            return copied;
         }
+        thread::sleep(Duration::from_millis(1));
+        self.copy(tries - 1)
     }
 
     /// Returns the number of the present period: 0 if there are none.

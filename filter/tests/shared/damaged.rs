@@ -1,7 +1,6 @@
 //! Files into which another process has written anything: every call ends, and none panics.
 
 use std::env;
-use std::io::{BufRead, BufReader};
 
 use nix::unistd::alarm;
 use rand::rngs::StdRng;
@@ -40,9 +39,8 @@ fn calls_on_damaged_file_end() {
     let regions = number("DAMAGED_REGIONS").unwrap_or(500);
     let first = number("DAMAGED_SEED").unwrap_or_else(|_| rand::random());
     let mut worker = Worker::start(TEST, &format!("{first} {regions}"));
-    let lines = BufReader::new(worker.process.stdout.take().unwrap()).lines();
-    let lines = lines.map_while(Result::ok);
-    let last = lines
+    let last = worker
+        .lines()
         .filter(|line| line.contains("DAMAGED_SEED=") || line.contains(" were found"))
         .last();
     println!("{last:?}");

@@ -1,5 +1,7 @@
 //! Expiring filters in files: their clock, which processes share, and calls of `advance_to` that are killed.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::BuildHasherDefault;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,19 +36,29 @@ fn expiring_filters_in_one_file_share_clock() {
 
 #[test]
 fn filter_of_other_kind_or_time_names_both() {
-    let (fixed, expiring) = (File::new("kind-fixed"), File::new("kind-expiring"));
+    let [fixed, expiring, missing] =
+        ["fixed", "expiring", "missing"].map(|name| File::new(&format!("kind-{name}")));
     let builder = CuckooFilter::builder().capacity(100);
     drop(builder.clone().open_or_create_shared(&fixed.0).unwrap());
     let other = ExpiringCuckooFilter::builder().capacity(100);
     let open = |length| other.clone().open_or_create_shared(&expiring.0, length);
     drop(open(MINUTE).unwrap());
     let three_bits = other.clone().layout::<4, 11, 3>();
+    let hasher = BuildHasherDefault::<DefaultHasher>::new();
     let errors = [
-        builder.open_shared(&expiring.0).map(drop),
+        builder.clone().open_shared(&expiring.0).map(drop),
         other.clone().open_shared_to_read(&fixed.0).map(drop),
         three_bits.open_shared(&expiring.0).map(drop),
         open(2 * MINUTE).map(drop),
         open(Duration::ZERO).map(drop),
+        builder
+            .hasher(hasher)
+            .open_shared_to_read(&fixed.0)
+            .map(drop),
+        CuckooFilter::builder().open_shared(&missing.0).map(drop),
+        CuckooFilter::builder()
+            .open_or_create_shared(&missing.0)
+            .map(drop),
     ];
     let errors = errors.map(|result| result.unwrap_err().to_string());
     let expected = [
@@ -55,6 +67,9 @@ fn filter_of_other_kind_or_time_names_both() {
         "the layout of the file is 4 slots of 12 bits, and 2 bits of age, not 4 slots of 11 bits, and 3 bits of age",
         "the length of a period of the file is 60s, not 120s",
         "a period cannot last 0ns",
+        "the hasher's digest of the file is 0x",
+        "No such file",
+        "the size is missing",
     ];
     for (error, expected) in errors.iter().zip(expected) {
         assert!(error.starts_with(expected), "{error}");
@@ -68,12 +83,8 @@ fn time_begins_each_period_once() {
     let length = Duration::from_millis(5);
     let builder = ExpiringCuckooFilter::builder().capacity(1_000);
     let before = Instant::now();
-    drop(
-        builder
-            .clone()
-            .open_or_create_shared(&file.0, length)
-            .unwrap(),
-    );
+    let made = builder.clone().open_or_create_shared(&file.0, length);
+    drop(made.unwrap());
     let after = Instant::now();
     let periods = |time: Duration| (time.as_nanos() / length.as_nanos()) as u64;
     thread::scope(|threads| {
@@ -121,12 +132,10 @@ fn saved_expiring_filter_continues_in_file() {
 
 #[test]
 fn impossible_period_is_damage() {
-    use std::os::unix::fs::FileExt;
     let file = File::new("clock-damaged");
     let builder = ExpiringCuckooFilter::builder().buckets(100);
     let filter = builder.open_or_create_shared(&file.0, MINUTE).unwrap();
-    let opened = std::fs::File::options().write(true).open(&file.0).unwrap();
-    opened.write_all_at(&[0xff; 8], 8 * 96).unwrap();
+    file.write(96, &[u64::MAX]);
     assert_eq!(filter.insert_if_absent("key"), Ok(true));
     let damaged = AdvanceError::from(UpdateError::Damaged);
     assert_eq!(filter.advance(), Err(damaged));
@@ -151,43 +160,35 @@ fn advance_killed_at_any_instruction_is_resumed() {
     table.filter.advance_to(2);
     let (due, rest) = table.keys.split_at(60);
     let (staying, new) = (&rest[..40], &rest[40..60]);
-    staying
-        .iter()
-        .for_each(|key| table.filter.insert(key).unwrap());
+    let insert = |key: &u64| table.filter.insert(key).unwrap();
+    staying.iter().for_each(insert);
     let worker = table.start(Call(Kind::AdvanceTo, 3));
     let (mut left, _) = table.finish(&worker);
     drop(worker);
     left.dedup();
     println!("killed at {} places", left.len());
-    let counts = |keys: &[u64], filter: &AnyFilter| -> usize {
-        keys.iter().map(|key| filter.count(key)).sum()
-    };
+    let copies = |key: &u64| table.filter.count(key);
+    let count = |keys: &[u64]| keys.iter().map(copies).sum::<usize>();
     let mut last = due.len();
     for (nth, left) in left.iter().enumerate() {
         for next in [3, 4] {
             table.put_back(left);
             let filter = &table.filter;
-            let found = counts(due, filter);
+            let found = count(due);
             assert!(found <= last, "at {nth}: {found} keys of {last}");
             last = found;
             let has_begun = filter.period() == 3;
             assert!(has_begun || found == due.len(), "at {nth}");
             // Others renew keys that are due, and insert new ones.
-            due[..20]
-                .iter()
-                .chain(new)
-                .for_each(|key| filter.insert(key).unwrap());
-            assert_eq!(counts(staying, filter), staying.len(), "at {nth}");
+            due[..20].iter().chain(new).for_each(insert);
+            assert_eq!(count(staying), staying.len(), "at {nth}");
             let heir = AnyFilter::open(&table.file.0);
             heir.advance_to(next);
             // If the period had not begun, they have the age of the one before.
-            assert_eq!(
-                counts(&due[..20], filter) + counts(new, filter),
-                40,
-                "at {nth}"
-            );
-            assert_eq!(counts(staying, filter), staying.len(), "at {nth}");
-            assert_eq!(counts(&due[20..], filter), 0, "at {nth}");
+            let renewed = count(&due[..20]) + count(new);
+            assert_eq!(renewed, 40, "at {nth}");
+            assert_eq!(count(staying), staying.len(), "at {nth}");
+            assert_eq!(count(&due[20..]), 0, "at {nth}");
             assert_eq!((filter.period(), filter.recount()), (next, 80), "at {nth}");
             heir.advance_to(next + 2);
             let kept = if next == 3 && has_begun { 40 } else { 0 };

@@ -71,11 +71,11 @@ fn tag(kind: u64, id: u64, sequence: u64) -> u64 {
     1 << 63 | kind << 61 | id << 49 | sequence
 }
 
-struct Damage<'a>(fs::File, Choices<'a>);
+struct Damage<'a>(&'a File, Choices<'a>);
 
 impl Damage<'_> {
     fn write(&self, word: u64, value: u64) {
-        self.0.write_all_at(&value.to_ne_bytes(), 8 * word).unwrap();
+        self.0.write(word, &[value]);
     }
 
     fn write_any(&mut self) {
@@ -151,14 +151,12 @@ impl Damage<'_> {
             }
         }
         let mut header = [0; 8 * 16];
-        self.0.read_exact_at(&mut header, 0).unwrap();
+        let opened = fs::File::open(&self.0.0).unwrap();
+        opened.read_exact_at(&mut header, 0).unwrap();
         let words = header.chunks(8);
         let words = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
-        let step = |sum: u64, word: u64| {
-            (sum ^ word)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left(29)
-        };
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
         let checksum = self.1.nearly(words.fold(1, step));
         self.write(16, checksum);
     }
@@ -173,8 +171,7 @@ pub(crate) fn calls_on_damaged_file(bytes: &[u8]) -> bool {
     let builder = || CuckooFilter::builder().buckets(BUCKETS as usize);
     let first = builder().open_or_create_shared(&file.0).unwrap();
     first.insert_all(0..6).unwrap();
-    let opened = fs::File::options().read(true).write(true).open(&file.0);
-    let mut damage = Damage(opened.unwrap(), Choices(bytes));
+    let mut damage = Damage(&file, Choices(bytes));
     let array = WordArray::open(&file.0).unwrap();
     if damage.1.below(8) == 1 {
         damage.write_header();

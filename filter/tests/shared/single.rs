@@ -5,7 +5,7 @@
 //! a kill at every instruction. `KILL_PLACES=N` kills workers indeed, at N instructions of each call, or at all if it has few more;
 //! and it kills saves next to other calls.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc;
@@ -75,9 +75,10 @@ impl Call {
 
 /// Opens the filter, makes a call, and stops before and after it.
 fn work(task: &str) {
-    let words: Vec<_> = task.splitn(3, ' ').collect();
-    let call = Call::from_task(words[0], words[1]);
-    let path = words[2].to_owned();
+    let [kind, key, path] = task.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+        panic!("{task}");
+    };
+    let (call, path) = (Call::from_task(kind, key), path.to_owned());
     let (send, receive) = mpsc::channel();
     // Another thread has the first id of the block.
     thread::spawn(move || {
@@ -102,9 +103,7 @@ impl Traced {
     fn start(path: &Path, Call(kind, key): Call) -> Result<Traced, Errno> {
         let task = format!("{} {key} {}", kind as usize, path.display());
         let mut worker = Worker::start(TEST, &task);
-        let lines = BufReader::new(worker.process.stdout.take().unwrap()).lines();
-        let lines = lines.map_while(Result::ok);
-        let number = lines.filter_map(|line| line.parse().ok()).next();
+        let number = worker.lines().find_map(|line| line.parse().ok());
         match number.expect("a worker says which thread it is") {
             thread @ 0.. => {
                 let traced = Traced(worker, Pid::from_raw(thread));
@@ -170,10 +169,6 @@ pub(crate) struct Table {
 
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
-    fn new(present: usize) -> Table {
-        Table::create("single", present, false)
-    }
-
     pub(crate) fn create(name: &str, present: usize, expires: bool) -> Table {
         let file = File::new(name);
         let filter = AnyFilter::create(&file.0, BUCKETS, expires);
@@ -278,15 +273,13 @@ impl Table {
         }
         let lengths = [self.filter.recount(), self.filter.len()];
         assert_eq!(lengths, [sum; 2], "{when}");
-        let effects = calls
-            .iter()
-            .map(|call| call.is_effective(self.filter.count(&call.1)));
-        effects.collect()
+        let is_effective = |call: &Call| call.is_effective(self.filter.count(&call.1));
+        calls.iter().map(is_effective).collect()
     }
 
     /// Checks that a copy has what the filter has.
     fn check_copy(&self, when: &str) {
-        let copy = self.filter.copy(when);
+        let copy = self.filter.copy(1_000).expect(when);
         let is_same = |key| copy.count(key) == self.filter.count(key);
         assert!(self.keys.iter().all(is_same), "{when}: another copy");
     }
@@ -297,8 +290,8 @@ impl Table {
     fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<bool> {
         let mut after = Vec::new();
         for (with_others, as_heir) in [(true, false), (true, true), (false, true), (false, false)] {
-            let when =
-                format!("{calls:?} killed at {place}, others: {with_others}, heir: {as_heir}");
+            let how = format!("others: {with_others}, heir: {as_heir}");
+            let when = format!("{calls:?} killed at {place}, {how}");
             self.put_back(left);
             let before = self.check(calls, &when);
             let is_other = |key: &&u64| calls.iter().all(|call| call.1 != **key);
@@ -352,9 +345,7 @@ impl Table {
         }
         let unfinished = left.iter().filter(|left| is_unfinished(left)).count();
         let kills = left.len();
-        println!(
-            "{call:?}: killed at {kills} places of {steps}, at {unfinished} of them unfinished"
-        );
+        println!("{call:?}: killed at {kills} places of {steps}, {unfinished} of them unfinished");
         let mut took_effect = false;
         for (nth, left) in left.iter().enumerate() {
             let effects = self.check_left(&[call], left, &format!("{nth} of {kills}"));
@@ -410,7 +401,7 @@ fn call_killed_at_any_instruction_is_atomic() {
     }
     let places = env::var("KILL_PLACES").ok();
     let places = places.map(|places| places.parse().unwrap());
-    let mut half = Table::new(2 * BUCKETS);
+    let mut half = Table::create("single", 2 * BUCKETS, false);
     if !can_trace(&half) {
         return;
     }
@@ -423,7 +414,7 @@ fn call_killed_at_any_instruction_is_atomic() {
     half.kill(Call(Kind::Remove, half.keys[3]), places);
     half.kill(SAVE, places);
     drop(half);
-    let full = Table::new(4 * BUCKETS * 93 / 100);
+    let full = Table::create("single", 4 * BUCKETS * 93 / 100, false);
     for chain in [2, 3] {
         full.kill(full.call(Kind::Insert, chain), places);
         full.kill(full.call(Kind::InsertIfAbsent, chain), places);

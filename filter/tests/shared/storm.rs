@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{array, env, fs, panic, process, thread};
 
-use filter::{CuckooFilter, Filter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError, SnapshotError};
 use kcas::WordArray;
 use kcas::shared::{Shared, USER};
 use rand::rngs::StdRng;
@@ -50,10 +50,14 @@ struct State {
 }
 
 impl State {
+    fn new(what: u64, since: u64, until: u64) -> State {
+        State { what, since, until }
+    }
+
     fn load(known: &Known, key: usize) -> (u64, State) {
         let word = known.load(key);
-        let [what, since, until] = [word & 0xff, word >> 8 & 0xff_ffff, word >> 32];
-        (word, State { what, since, until })
+        let (since, until) = (word >> 8 & 0xff_ffff, word >> 32);
+        (word, State::new(word & 0xff, since, until))
     }
 
     fn word(self) -> u64 {
@@ -72,12 +76,10 @@ impl State {
             PRESENT => (self.lasts(after), before <= self.until + WINDOW),
             _ => (false, true),
         };
+        let State { what, since, until } = self;
         assert!(
             (usize::from(least)..=usize::from(most)).contains(&count),
-            "key {key} of state {} and periods {} to {} is there {count} times in {before} to {after}",
-            self.what,
-            self.since,
-            self.until
+            "key {key} of state {what} and periods {since} to {until} is there {count} times in {before} to {after}"
         );
     }
 }
@@ -90,10 +92,8 @@ pub(crate) const TABLE: u64 = 2 << 20;
 type Known = WordArray<Shared>;
 
 fn set(known: &Known, key: usize, old: u64, new: u64) {
-    assert!(
-        known.exchange_raw(key, old, new),
-        "key {key} is not in state {old}"
-    );
+    let is_set = known.exchange_raw(key, old, new);
+    assert!(is_set, "key {key} is not in state {old}");
 }
 
 fn begun(owner: usize) -> usize {
@@ -155,6 +155,17 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         if rng.random_ratio(1, 1_000) {
             filter.advance_to(filter.period() + 1);
         }
+        if rng.random_ratio(1, 200) {
+            let before = filter.period();
+            match filter.copy(1) {
+                Ok(copy) => own.clone().for_each(|key| {
+                    let (_, state) = State::load(known, key);
+                    state.check(copy.count(&keys[key]), [before, filter.period()], key);
+                }),
+                // Another thread does.
+                Err(error) => assert_eq!(error, SnapshotError::Busy),
+            }
+        }
         let key = rng.random_range(own.clone());
         let (word, state) = State::load(known, key);
         let begun = filter.period();
@@ -167,11 +178,7 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         let is_renewed = state.what == PRESENT && filter.expires() && rng.random();
         if is_new || is_renewed {
             let since = if is_new { begun } else { state.since };
-            let inserting = State {
-                what: INSERTING,
-                since,
-                until: 0,
-            };
+            let inserting = State::new(INSERTING, since, 0);
             set(known, key, word, inserting.word());
             let result = if is_renewed || rng.random() {
                 filter.insert(&keys[key])
@@ -180,35 +187,22 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
                 is_first.map(|is_first| assert!(is_first, "key {key}"))
             };
             let after = match result {
-                Ok(()) => State {
-                    what: PRESENT,
-                    since: begun,
-                    until: filter.period(),
-                }
-                .word(),
+                Ok(()) => State::new(PRESENT, begun, filter.period()).word(),
                 Err(InsertError::Full) => ABSENT,
                 Err(error) => panic!("{error}"),
             };
             set(known, key, inserting.word(), after);
             present = present + usize::from(result.is_ok()) - usize::from(is_renewed);
         } else if state.what == PRESENT && present >= LOAD {
-            let removing = State {
-                what: REMOVING,
-                ..state
-            };
+            let removing = State::new(REMOVING, state.since, state.until);
             set(known, key, word, removing.word());
             let is_removed = filter.remove(&keys[key]).unwrap();
             assert!(is_removed || !state.lasts(filter.period()), "key {key}");
             set(known, key, removing.word(), ABSENT);
             present -= 1;
         }
-        contest(
-            filter,
-            known,
-            owner,
-            rng.random_range(OWNERS * OWN..KEYS),
-            &keys,
-        );
+        let contested = rng.random_range(OWNERS * OWN..KEYS);
+        contest(filter, known, owner, contested, &keys);
     }
 }
 
@@ -228,8 +222,8 @@ fn contest(filter: &AnyFilter, known: &Known, owner: usize, key: usize, keys: &[
             word == 0 || is_over && filter.expires(),
             "key {key} has two winners"
         );
-        let won = State { what, since, until };
-        assert!(known.exchange_raw(key, word, won.word()) || filter.expires());
+        let won = State::new(what, since, until).word();
+        assert!(known.exchange_raw(key, word, won) || filter.expires());
     }
 }
 
@@ -241,6 +235,8 @@ struct Storm {
     /// Calls that were killed, and those of them that took effect.
     under_way: usize,
     effective: usize,
+    /// Keys that were looked for in copies.
+    copied: usize,
 }
 
 impl Storm {
@@ -259,7 +255,9 @@ impl Storm {
 
     /// Checks the keys of dead owners, whose calls have taken effect or never will. Returns the number of copies.
     fn settle(&mut self, owners: Range<usize>) -> usize {
-        let mut sum = 0;
+        let (mut sum, begun, are_all) = (0, self.filter.period(), owners.len() == OWNERS);
+        let copy = self.filter.copy(if are_all { 1_000 } else { 1 });
+        assert!(copy.is_ok() || !are_all, "{copy:?}");
         for key in keys_of(owners) {
             let (word, state) = State::load(&self.known, key);
             let before = self.filter.period();
@@ -267,14 +265,14 @@ impl Storm {
             let until = self.filter.period();
             sum += count;
             state.check(count, [before, until], key);
+            // A worker may be copying, which has not ended while it is stopped.
+            if let Ok(copy) = &copy {
+                state.check(copy.count(&self.keys[key]), [begun, until], key);
+                self.copied += 1;
+            }
             if state.what == INSERTING || state.what == REMOVING {
-                let what = [ABSENT, PRESENT][count];
-                let after = State {
-                    what,
-                    until,
-                    ..state
-                };
-                set(&self.known, key, word, after.word() * count as u64);
+                let after = State::new(PRESENT, state.since, until).word();
+                set(&self.known, key, word, after * count as u64);
                 self.under_way += 1;
                 self.effective += usize::from((count == 1) == (state.what == INSERTING));
             }
@@ -294,10 +292,10 @@ impl Storm {
             let count = self.filter.count(&self.keys[key]);
             let least = word != 0 && state.lasts(self.filter.period());
             // Its winner may have been killed before it could say so.
+            let (what, is_right) = (state.what, (usize::from(least)..=1).contains(&count));
             assert!(
-                (usize::from(least)..=1).contains(&count),
-                "contested key {key} of {} is there {count} times",
-                state.what
+                is_right,
+                "contested key {key} of {what} is there {count} times"
             );
             sum += count;
             if count == 1 && word == 0 {
@@ -317,7 +315,7 @@ impl Storm {
     }
 }
 
-/// Four workers change a filter at a load of 0.95. One or all are killed every few milliseconds, some of them while they are
+/// Four workers change a filter at a load of 0.95, and copy it. One or all are killed every few milliseconds, some of them while they are
 /// stopped. Kills use up no ids and no memory.
 ///
 /// `STORM_SECONDS` and `STORM_KILLS` say how long, at least.
@@ -348,10 +346,13 @@ fn rage(name: &str, expires: bool) {
         keys: keys(BUCKETS).take(KEYS).collect(),
         under_way: 0,
         effective: 0,
+        copied: 0,
     };
     for (nth, &key) in storm.keys.iter().enumerate() {
         set(&storm.known, KEYS + nth, 0, key);
     }
+    // The first copy reserves memory.
+    drop(storm.filter.copy(1_000).unwrap());
     let used = storm.used();
     let mut workers: [_; WORKERS] = array::from_fn(|worker| storm.start(worker));
     let (start, mut kills, mut stopped) = (Instant::now(), 0, 0);
@@ -398,6 +399,7 @@ fn rage(name: &str, expires: bool) {
          {period} periods; {ids} ids; blocks of the files, and mappings: {used:?}"
     );
     assert_eq!(storm.used(), used);
+    assert!(storm.copied > 0);
     // A block of this process and of each worker, and as many that are passed over while others take them over.
     assert!(ids <= 4 * 2 * (WORKERS + 1), "{ids} ids");
 }

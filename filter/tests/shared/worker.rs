@@ -1,5 +1,6 @@
 //! Processes that a test starts and kills: each is this program again, as that one test.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::{ExitStatusExt, parent_id};
 use std::process::{Child, Command, Stdio};
 use std::{env, process};
@@ -37,14 +38,17 @@ impl Worker {
         }
     }
 
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_raw(self.process.id() as i32)
+    /// Returns what the process prints.
+    pub(crate) fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        let output = self.process.stdout.take().unwrap();
+        BufReader::new(output).lines().map_while(Result::ok)
     }
 
     /// Stops the process, or lets it go on.
     pub(crate) fn stop_or_continue(&mut self) {
         let signals = [Signal::SIGSTOP, Signal::SIGCONT];
-        signal::kill(self.pid(), signals[usize::from(self.is_stopped)]).unwrap();
+        let id = Pid::from_raw(self.process.id() as i32);
+        signal::kill(id, signals[usize::from(self.is_stopped)]).unwrap();
         self.is_stopped = !self.is_stopped;
     }
 

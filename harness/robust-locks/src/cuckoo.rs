@@ -143,7 +143,7 @@ impl RobustCuckooFilter {
             let marks = ends(mark).map(|bucket| &self.file.own_words(bucket)[MARK]);
             // Another process may have repaired it meanwhile, and marked a move of its own.
             let is_marked = marks.map(|place| place.load(Ordering::Relaxed) == mark);
-            if is_marked == [true; 2] && !is_flawed() {
+            if is_marked == [true; 2] {
                 self.complete(mark);
             } else {
                 let left = marks
@@ -251,14 +251,6 @@ fn store(word: &AtomicU64, value: u64) {
     // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a slot sees the other bucket
     // filled; and what is left of a killed owner's stores is a beginning of them.
     word.store(value, Ordering::Release);
-}
-
-/// Whether repairs forget moves: a bug that a test must find.
-fn is_flawed() -> bool {
-    #[cfg(test)]
-    return tests::IS_FLAWED.get();
-    #[cfg(not(test))]
-    false
 }
 
 #[cfg(test)]

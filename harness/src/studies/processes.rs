@@ -84,11 +84,8 @@ fn as_number(text: &str) -> Result<f64> {
 const LESS: Option<Better> = Some(Better::Less);
 const LOG: Option<Scale> = Some(Scale::Log);
 
-const THROUGHPUT: Quantity = Quantity::new(
-    "throughput, million/s",
-    Some(Better::More),
-    Some(Scale::Zero),
-);
+const MORE: Option<Better> = Some(Better::More);
+const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, Some(Scale::Zero));
 /// How long a process completed none of its operations, without the time for which its own core was taken.
 const WAIT: Quantity = Quantity::new("longest wait for another, ms", LESS, LOG);
 const GAP: Quantity = Quantity::new("longest gap of all, ms", None, None);
@@ -280,7 +277,7 @@ impl Board {
 }
 
 /// The task of a process that shares a filter.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Member {
     subject: String,
     folder: PathBuf,
@@ -306,10 +303,9 @@ pub fn serve_member(worker: &Worker) -> Result<()> {
             let [process, processes] = [member.process, member.processes].map(|count| count as u64);
             let numbers = [process, processes, member.seed, member.keys() as u64];
             let mut command = rivals::python_member();
-            command
-                .arg(&member.subject)
-                .args([file, member.path("board")]);
-            let command = command.args(numbers.map(|number| number.to_string()));
+            command.arg(&member.subject);
+            command.args([file, member.path("board")]);
+            command.args(numbers.map(|number| number.to_string()));
             Err(command.exec().into())
         }
         LOCK_FREE => member.serve(|| {
@@ -458,9 +454,8 @@ impl Team {
             Redis::reserve(&team.member.path("file"), 4 * team.member.buckets)?;
         }
         for action in [FILL, REST] {
-            team.processes
-                .drain(..)
-                .for_each(|mut process| end(&mut process));
+            team.processes.iter_mut().for_each(end);
+            team.processes.clear();
             team.board.set(DONE, 0);
             team.board.set(ACTION, action);
             for process in 0..processes {
@@ -567,15 +562,8 @@ impl Team {
 impl Processes {
     fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
         let processes: usize = task.part.split(' ').next().unwrap_or_default().parse()?;
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() {
-            memory.to_owned()
-        } else {
-            env::temp_dir()
-        };
-        let folder = tempfile::Builder::new()
-            .prefix("processes-")
-            .tempdir_in(parent)?;
+        let memory = Path::new("/dev/shm").canonicalize();
+        let folder = tempfile::tempdir_in(memory.unwrap_or_else(|_| env::temp_dir()))?;
         let random = &mut SmallRng::seed_from_u64(task.seed);
         let seed = u64::from(random.random::<u32>()) << 8;
         let in_python = self.with.contains(&Rival::Pybloomfiltermmap3);
@@ -663,13 +651,9 @@ mod tests {
     fn forgotten_keys_are_counted_and_refused() {
         for (one_of, is_right) in [(u64::MAX, true), (50, false)] {
             let member = Member {
-                subject: ROBUST.into(),
-                folder: PathBuf::new(),
-                buckets: 0,
-                process: 0,
                 processes: 1,
                 seed: 1,
-                is_in_python: false,
+                ..Member::default()
             };
             let own: [AtomicU64; LINE] = Default::default();
             own[HIGH].store(100, Ordering::Relaxed);

@@ -12,12 +12,10 @@ fn lose_no_key(options: &str, subjects: &[(&str, usize)]) {
     let mut reader = csv::Reader::from_path(place.path("results/processes.csv")).unwrap();
     let records: Vec<_> = reader.records().map(Result::unwrap).collect();
     for &(subject, languages) in subjects {
-        let values = |quantity: &str| {
-            let own = records
-                .iter()
-                .filter(|record| &record[1] == subject && &record[5] == quantity);
-            own.map(|record| record[6].parse::<f64>().unwrap())
-                .collect::<Vec<_>>()
+        let values = |quantity: &str| -> Vec<f64> {
+            let all = records.iter();
+            let own = all.filter(|record| [&record[1], &record[5]] == [subject, quantity]);
+            own.map(|record| record[6].parse().unwrap()).collect()
         };
         let throughput = values("throughput, million/s");
         assert_eq!(throughput.len(), languages, "{subject}");
@@ -26,15 +24,10 @@ fn lose_no_key(options: &str, subjects: &[(&str, usize)]) {
         let is_safe = subject != "pybloomfiltermmap3";
         let lost = values("keys lost");
         assert_eq!(lost.len(), 2 * languages, "{subject}");
-        assert!(
-            !is_safe || lost.iter().all(|keys| *keys == 0.0),
-            "{subject}"
-        );
+        assert!(!is_safe || lost == vec![0.0; lost.len()], "{subject}");
         let ended = values("processes killed or stopped");
-        assert!(
-            ended.iter().all(|count| *count >= 1.0),
-            "{subject}: {ended:?}"
-        );
+        let has_ended = ended.iter().all(|count| *count >= 1.0);
+        assert!(has_ended, "{subject}: {ended:?}");
     }
     assert!(place.files("results").contains(&"processes.svg".into()));
 }

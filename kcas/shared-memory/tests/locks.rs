@@ -15,12 +15,8 @@ struct File(PathBuf);
 impl File {
     fn new(name: &str) -> File {
         // Of a container's own file system, overlayfs, no lock lasts.
-        let memory = PathBuf::from("/dev/shm");
-        let folder = if memory.is_dir() {
-            memory
-        } else {
-            env::temp_dir()
-        };
+        let memory = Path::new("/dev/shm").canonicalize();
+        let folder = memory.unwrap_or_else(|_| env::temp_dir());
         File(folder.join(format!("locks-{}-{name}", process::id())))
     }
 }
@@ -34,19 +30,14 @@ impl Drop for File {
 #[test]
 fn lock_excludes_others_until_dropped() {
     let file = File::new("dropped");
-    let (first, second) = (
-        Locks::open(&file.0, true).unwrap(),
-        Locks::open(&file.0, false).unwrap(),
-    );
+    let [first, second] = [true, false].map(|make| Locks::open(&file.0, make).unwrap());
     let lock = first.try_lock(3).unwrap();
     assert!(lock.is_some() && first.are_mine());
     assert!(second.try_lock(3).unwrap().is_none() && first.try_lock(3).unwrap().is_none());
     assert!(second.try_lock(4).unwrap().is_some());
+    // The lock depends on no descriptor.
     drop(first);
-    assert!(
-        second.try_lock(3).unwrap().is_none(),
-        "the lock depends on no descriptor"
-    );
+    assert!(second.try_lock(3).unwrap().is_none());
     drop(lock);
     assert!(second.try_lock(3).unwrap().is_some());
 }
@@ -83,13 +74,8 @@ fn lock_follows_file_after_descriptor_reuse() {
 #[test]
 fn file_that_is_not_regular_is_refused() {
     let pipe = File::new("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe.0)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let made = Command::new("mkfifo").arg(&pipe.0).status().unwrap();
+    assert!(made.success());
     assert!(Locks::open(&pipe.0, false).is_err());
     assert!(shared_memory::open(&pipe.0, false).is_err());
     assert!(shared_memory::open(&pipe.0, true).is_err());
@@ -233,21 +219,13 @@ fn killed_process_releases_lock_despite_child() {
     let file = File::new("killed");
     let locks = Locks::open(&file.0, true).unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "killed_process_releases_lock_despite_child",
-        "--nocapture",
-    ]);
-    let mut holder = command
-        .env("HOLD_LOCK", &file.0)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let test = "killed_process_releases_lock_despite_child";
+    command.args(["--exact", "--nocapture", test]);
+    let holder = command.env("HOLD_LOCK", &file.0).stdout(Stdio::piped());
+    let mut holder = holder.spawn().unwrap();
     let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    let child = lines
-        .map(Result::unwrap)
-        .find_map(|line| line.split_once("child ")?.1.parse().ok());
-    let child: i32 = child.unwrap();
+    let number = |line: String| line.split_once("child ")?.1.parse().ok();
+    let child: i32 = lines.map(Result::unwrap).find_map(number).unwrap();
     assert!(locks.try_lock(7).unwrap().is_none());
     holder.kill().unwrap();
     holder.wait().unwrap();

@@ -12,7 +12,9 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::super::described;
 use super::{Call, InFile, Turn};
+use crate::study::Subjects;
 
 pub(super) const REDIS: &str = "Redis";
 pub(super) const PIPELINED: &str = "Redis, pipelined";
@@ -39,8 +41,8 @@ impl Rival {
     ///
     /// # Errors
     /// If something is not installed.
-    pub(super) fn subjects(self) -> Result<Vec<(String, String)>> {
-        let subjects = match self {
+    pub(super) fn subjects(self) -> Result<Subjects> {
+        match self {
             Self::Redis => {
                 let version = print(Command::new("redis-server").arg("--version")).context(
                     "--with redis needs the program `redis-server`; on Debian: apt-get install redis-server",
@@ -51,15 +53,12 @@ impl Rival {
                     Path::new(MODULE).exists(),
                     "--with redis needs {MODULE}: cd filter/examples/redis && cargo build --release"
                 );
-                let meaning = |calls| {
+                let [one, ten] = ["a call", "ten calls"].map(|calls| {
                     format!(
                         "this project's module in redis-server {version}, on a Unix socket, without persistence; {calls} per round trip"
                     )
-                };
-                vec![
-                    (REDIS, meaning("a call")),
-                    (PIPELINED, meaning("ten calls")),
-                ]
+                });
+                described(&[(REDIS, &one), (PIPELINED, &ten)])
             }
             Self::Pybloomfiltermmap3 => {
                 const IMPORTS: &str = "import lfcf, pybloomfilter; from importlib.metadata import version; \
@@ -74,13 +73,9 @@ impl Rival {
                 let meaning = format!(
                     "version {version}, a Bloom filter in a file for Python; it cannot remove, so it inserts two keys instead"
                 );
-                vec![(PYBLOOM, meaning)]
+                described(&[(PYBLOOM, &meaning)])
             }
-        };
-        Ok(subjects
-            .into_iter()
-            .map(|(name, meaning)| (name.into(), meaning))
-            .collect())
+        }
     }
 }
 
@@ -88,11 +83,8 @@ impl Rival {
 fn print(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "{}",
-        errors.lines().last().unwrap_or("it failed")
-    );
+    let last = errors.lines().last().unwrap_or("it failed");
+    ensure!(output.status.success(), "{last}");
     Ok(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
@@ -110,21 +102,9 @@ pub(super) fn python_member() -> Command {
 /// Returns the command of a server that listens at this socket.
 pub(super) fn server(socket: &Path) -> Command {
     let mut command = Command::new("redis-server");
-    command.args([
-        "--port",
-        "0",
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--loglevel",
-        "warning",
-    ]);
-    command
-        .arg("--unixsocket")
-        .arg(socket)
-        .arg("--loadmodule")
-        .arg(MODULE);
+    command.args("--port 0 --appendonly no --loglevel warning --loadmodule".split(' '));
+    command.args([MODULE, "--save", "", "--unixsocket"]);
+    command.arg(socket);
     command
 }
 
@@ -140,24 +120,18 @@ impl Redis {
     pub(super) fn reserve(socket: &Path, keys: usize) -> Result<()> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let start = Instant::now();
-        let mut stream =
-            loop {
-                match UnixStream::connect(socket) {
-                    Err(_) if start.elapsed() < PATIENCE => sleep(PATIENCE / 1_000),
-                    other => break other.with_context(|| {
-                        format!(
-                            "redis-server does not start; try: redis-server --loadmodule {MODULE}"
-                        )
-                    })?,
-                }
-            };
+        let advice = "redis-server does not start; try: redis-server --loadmodule";
+        let mut stream = loop {
+            match UnixStream::connect(socket) {
+                Err(_) if start.elapsed() < PATIENCE => sleep(PATIENCE / 1_000),
+                connected => break connected.with_context(|| format!("{advice} {MODULE}"))?,
+            }
+        };
         write!(stream, "CF.RESERVE f {keys}\r\n")?;
         let mut reply = [0; 5];
         stream.read_exact(&mut reply)?;
-        ensure!(
-            &reply == b"+OK\r\n",
-            "Redis refuses CF.RESERVE for {keys} keys"
-        );
+        let is_made = &reply == b"+OK\r\n";
+        ensure!(is_made, "Redis refuses CF.RESERVE for {keys} keys");
         Ok(())
     }
 
