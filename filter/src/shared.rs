@@ -83,13 +83,13 @@
 //! - **Each period begins once.** The file has the number of the period, the length of a period and the moment of the first one,
 //!   so all processes find the same number and the first call begins that period. Another length is
 //!   [refused](OpenError::OtherParameters).
-//! - **Periods of your own.** To count something else than time, call [`advance_to`](ExpiringCuckooFilter::advance_to) with
-//!   numbers that all processes share: a number that has begun does nothing. [`advance`](ExpiringCuckooFilter::advance) begins one
+//! - **Periods of your own.** To count something else than time, call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) with
+//!   numbers that all processes share: a number that has begun does nothing. [`advance`](crate::ExpiringCuckooFilter::advance) begins one
 //!   for each call. The time since a process began ([`Instant`](std::time::Instant)) is no such number.
 //! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or over finishes
 //!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
 //! - **A filter for lookups alone** ([`SharedLookup`]) begins no period: until another process does, it finds keys that are due.
-//! - Saves, [`into_shared`](ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
+//! - Saves, [`into_shared`](crate::ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
 //!   loaded into a file, the time since the save does not count.
 //!
 //! # Size
