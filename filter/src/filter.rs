@@ -174,7 +174,8 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
     /// After `Ok`, each key that was in `source` during the whole call is found here, unless a thread removes it here. Each class
     /// gains as many copies as `source` held of it at some moment of the call, as in [`try_clone`](Self::try_clone): if both
     /// filters hold a key once, the result is two copies. False positives add up, because fingerprints are inserted, not keys.
-    /// If the filter is its own source, each class has twice as many copies then.
+    /// If the filter is its own source, each class has twice as many copies then. Several copies of each key
+    /// [need more room](crate::limits) than as many keys.
     ///
     /// ```
     /// use filter::CuckooFilter;

@@ -88,6 +88,7 @@
 //!   for each call. The time since a process began ([`Instant`](std::time::Instant)) is no such number.
 //! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or over finishes
 //!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
+//! - **A filter for lookups alone** ([`SharedLookup`]) begins no period: until another process does, it finds keys that are due.
 //! - Saves, [`into_shared`](crate::ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
 //!   loaded into a file, the time since the save does not count.
 //!

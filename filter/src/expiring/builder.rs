@@ -44,7 +44,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// dependable here, since a class of keys has one copy at most.
     pub fn build(self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, BuildError> {
         let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
-        let table = Aged::new(table_of(self.size, dependable)?);
+        let table = Aged::swept(table_of(self.size, dependable)?, 0);
         Ok(ExpiringCuckooFilter::wrap(table, 0, self.hasher))
     }
 }

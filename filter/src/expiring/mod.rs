@@ -170,8 +170,10 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     /// # Errors
     /// This one, after a call that has met damage.
     fn check_undamaged<E>(&self, damaged: E) -> Result<(), E> {
-        let is_damaged = self.table.is_damaged() || self.period() > MAX_PERIOD;
-        (!is_damaged).then_some(()).ok_or(damaged)
+        if self.period() > MAX_PERIOD {
+            self.words().note_damage();
+        }
+        (!self.table.is_damaged()).then_some(()).ok_or(damaged)
     }
 
     /// Returns the number of the present period: 0 in a new filter. Wait-free.
@@ -251,7 +253,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
         existing(period)?;
         let mut last = self.table.clock();
         if last.period >= period && self.table.is_swept(last) {
-            return Ok(());
+            return Ok(self.check_undamaged(UpdateError::Damaged)?);
         }
         let ages = AgedLayout::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
         let advanced = W::with_counter(self.words(), &self.beside, |counter| {

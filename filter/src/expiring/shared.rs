@@ -132,9 +132,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         let buckets =
             Buckets::of_file::<AgedLayout<SLOTS, BITS, AGE_BITS>>(words, &hasher, period)?;
         buckets.end_dead_snapshot()?;
-        let clock = Clock::when_swept(buckets.geometry().buckets(), 0);
         Ok(ExpiringCuckooFilter {
-            table: Aged::with_clock(buckets, clock),
+            table: Aged::swept(buckets, 0),
             beside: (),
             hasher,
         })

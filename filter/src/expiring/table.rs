@@ -84,11 +84,6 @@ fn run_of(buckets: usize) -> usize {
     RUN.max(buckets.div_ceil((1 << RUN_BITS) - 1))
 }
 
-/// Returns the number of runs in a table of this many buckets.
-fn runs(buckets: usize) -> u64 {
-    buckets.div_ceil(run_of(buckets)) as u64
-}
-
 /// The last period. None later is loaded, and so none begins.
 pub(super) const MAX_PERIOD: u64 = (1 << (63 - RUN_BITS)) - 1;
 
@@ -105,7 +100,7 @@ impl Clock {
     pub(super) fn when_swept(buckets: usize, period: u64) -> Clock {
         Clock {
             period,
-            swept: runs(buckets),
+            swept: buckets.div_ceil(run_of(buckets)) as u64,
         }
     }
 
@@ -137,11 +132,6 @@ pub(super) struct Aged<
 }
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, BITS, AGE_BITS> {
-    /// Makes a table of empty buckets.
-    pub(super) fn new(buckets: Buckets<SLOTS, BITS>) -> Self {
-        Self::swept(buckets, 0)
-    }
-
     /// Makes a table of what was [saved](AgedLayout::contents), in this period. It counts as swept unless a slot is of
     /// the oldest age.
     pub(super) fn of_contents(mut contents: Vec<u64>, period: u64) -> Self {
@@ -157,20 +147,16 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
         }
         table
     }
-
-    fn swept(buckets: Buckets<SLOTS, BITS>, period: u64) -> Self {
-        let clock = Clock::when_swept(buckets.geometry().buckets(), period);
-        Aged::with_clock(buckets, clock)
-    }
 }
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     Aged<SLOTS, BITS, AGE_BITS, W>
 {
-    /// Makes a table with this clock, unless the words have one.
-    pub(super) fn with_clock(buckets: Buckets<SLOTS, BITS, W>, clock: Clock) -> Self {
+    /// Makes a table that has been swept in this period, unless the words have a clock.
+    pub(super) fn swept(buckets: Buckets<SLOTS, BITS, W>, period: u64) -> Self {
+        let clock = Clock::when_swept(buckets.geometry().buckets(), period);
         Aged {
-            runs: runs(buckets.geometry().buckets()),
+            runs: clock.swept,
             clock: AtomicU64::new(clock.word()),
             buckets,
         }

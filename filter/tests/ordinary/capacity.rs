@@ -45,6 +45,18 @@ fn capacity_allots_measured_room() {
     assert_eq!(last.capacity(1_000).build().unwrap().slots(), 1_120);
 }
 
+/// The loads that `limits` names: a bucket of four slots has room for few keys of several copies.
+#[test]
+fn repeated_keys_are_refused_at_lower_load() {
+    for (copies, load) in [(2, 0.84), (3, 0.58), (4, 0.32)] {
+        let filter = CuckooFilter::builder().buckets(1 << 15).build().unwrap();
+        let mut keys = (0u64..).flat_map(|key| [key].repeat(copies));
+        assert!(keys.any(|key| filter.insert(&key) == Err(InsertError::Full)));
+        let found = filter.load_factor();
+        assert!((found - load).abs() < 0.01, "{copies} copies: {found}");
+    }
+}
+
 /// In an expiring filter, which has one copy of a class at most, no class has too many keys for two slots.
 #[test]
 fn undependable_layouts_take_no_capacity() {

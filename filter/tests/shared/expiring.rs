@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use filter::{
-    AdvanceError, CuckooFilter, ExpiringCuckooFilter, Filter, SnapshotError, UpdateError,
+    AdvanceError, CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, SnapshotError,
+    UpdateError,
 };
 
 use crate::file::File;
@@ -138,8 +139,12 @@ fn impossible_period_is_damage() {
     file.write(96, &[u64::MAX]);
     assert_eq!(filter.insert_if_absent("key"), Ok(true));
     let damaged = AdvanceError::from(UpdateError::Damaged);
+    // The period seems to have begun long ago.
+    assert_eq!(filter.advance_to_now(), Err(damaged.clone()));
+    assert!(filter.is_damaged() && filter.contains("absent"));
+    opened.write_all_at(&[0; 8], 8 * 96).unwrap();
     assert_eq!(filter.advance(), Err(damaged));
-    assert_eq!(filter.advance_to(5), Ok(()));
+    assert_eq!(filter.insert("key"), Err(InsertError::Damaged));
     assert_eq!(filter.to_bytes().unwrap_err(), SnapshotError::Damaged);
 }
 
