@@ -142,7 +142,7 @@ fn impossible_period_is_damage() {
     // The period seems to have begun long ago.
     assert_eq!(filter.advance_to_now(), Err(damaged.clone()));
     assert!(filter.is_damaged() && filter.contains("absent"));
-    opened.write_all_at(&[0; 8], 8 * 96).unwrap();
+    file.write(96, &[0]);
     assert_eq!(filter.advance(), Err(damaged));
     assert_eq!(filter.insert("key"), Err(InsertError::Damaged));
     assert_eq!(filter.to_bytes().unwrap_err(), SnapshotError::Damaged);
