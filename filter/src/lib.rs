@@ -1,8 +1,8 @@
 //! A lock-free, linearizable cuckoo filter: a concurrent approximate set with deletion.
 //!
 //! [`CuckooFilter`] answers "is this key in the set?" for many threads at once, without locks. If the key is in the
-//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is still yes for at most one key in 512 (a
-//! false positive), with the default layout. A full filter uses 17 bits per key.
+//! set, the answer is yes ([exceptions](limits)). With the default layout, at most one absent key in
+//! 512 also gets yes (a false positive). A full filter uses 17 bits per key.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -36,8 +36,8 @@
 //!
 //! - **No false negatives.** A key that was inserted, and neither removed nor expired, is found, even while other threads
 //!   move it.
-//! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end. Its
-//!   docs name the instant. A batch is not atomic: each key is a separate call. `len`, clones and saves do not show one instant of the whole
+//! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end, which
+//!   its docs name. A batch is not atomic: each key is a separate call. `len`, clones and saves do not show one instant of the whole
 //!   filter.
 //! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a call that
 //!   registers its thread may also take the dynamic linker's lock: usually its first insert, remove, clone, save or

@@ -85,7 +85,7 @@ const LESS: Option<Better> = Some(Better::Less);
 const LOG: Option<Scale> = Some(Scale::Log);
 
 const MORE: Option<Better> = Some(Better::More);
-const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, Some(Scale::Zero));
+const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, LOG);
 /// How long a process completed none of its operations, without the time for which its own core was taken.
 const WAIT: Quantity = Quantity::new("longest wait for another, ms", LESS, LOG);
 const GAP: Quantity = Quantity::new("longest gap of all, ms", None, None);
