@@ -121,8 +121,8 @@ pub static STUDY: Study<Processes> = Study {
     tabled: all_places,
     how: |study| {
         format!(
-            "Filters of {} slots at load 0.9; more than {} are oversubscribed. Waits are the longest of a surviving process, without \
-             those for its own core.",
+            "Filters of {} slots at load 0.9; more than {} are oversubscribed. A wait is the longest time in which a surviving \
+             process completes no operation, minus the time when others had its core.",
             grouped(4 * study.buckets as u64),
             counted(Cores::detect().count(), "process"),
         )
