@@ -177,12 +177,11 @@ impl Workload {
     /// Checks that each thread has a key of its own, where threads insert and remove keys. A thread without
     /// one would do nothing, yet count as a thread, and a simulation would never end.
     pub fn check_keys(&self, keys: usize, threads: usize) -> Result<()> {
-        // Half of the keys stay in the table.
         let Self::Mix { insert: 1.., .. } = self else {
             return Ok(());
         };
-        let each = 2;
-        let (enough, most, label) = (threads * each, keys / each, self.label());
+        // Half of the keys stay in the table.
+        let (enough, most, label) = (2 * threads, keys / 2, self.label());
         ensure!(
             keys >= enough,
             "field `keys`: {keys} are too few for {threads} threads, each of which inserts and removes keys of its \
