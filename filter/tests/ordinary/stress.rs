@@ -1,7 +1,9 @@
 //! Real threads on a crowded table, fixed or growing: no key is lost, and no phantom is left.
 
 use std::collections::{HashSet, VecDeque};
+use std::env;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 use rand::rngs::StdRng;
@@ -17,10 +19,13 @@ fn growing(buckets: usize) -> GrowingCuckooFilter {
 /// Threads churn their own keys at a high load, or while the filter grows, and others look up keys
 /// that stay. A key that is there throughout is never denied, a thread's own keys are there exactly
 /// while they should be, and when everything is removed nothing is left.
+///
+/// `CHURN` says how many times as long, and `--nocapture` shows how many answers were checked.
 #[test]
 fn churn_loses_nothing_and_leaves_nothing() {
     const STAYING: u64 = 300;
     const CHURNERS: u64 = 4;
+    let longer = env::var("CHURN").map_or(1, |times| times.parse().unwrap());
     let fixed = CuckooFilter::builder().buckets(128).build().unwrap();
     // Begun with few buckets, a filter grows many times with few keys.
     let filters: [(Box<dyn Filter>, u64, usize); 3] = [
@@ -29,7 +34,7 @@ fn churn_loses_nothing_and_leaves_nothing() {
         (Box::new(growing(1_024)), 50_000, 20_000),
     ];
     for (filter, keys, window) in filters {
-        let is_fixed = window < 100;
+        let (is_fixed, keys, checked) = (window < 100, keys * longer, AtomicU64::new(0));
         let capacity = filter.slots();
         (0..STAYING).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
         let churn = |thread: u64| {
@@ -55,13 +60,17 @@ fn churn_loses_nothing_and_leaves_nothing() {
                 held.iter()
                     .all(|key| filter.remove(&(thread, *key)).unwrap())
             );
+            // Each key also was removed, or refused.
+            checked.fetch_add(2 * keys, Relaxed);
         };
         let look = || {
             for key in 0..STAYING {
                 assert!(filter.contains(&(0_u64, key)), "key {key} is missing");
             }
+            checked.fetch_add(STAYING, Relaxed);
         };
         meanwhile([look], || on_threads(CHURNERS, |thread| churn(thread + 1)));
+        println!("at least {} answers were checked", checked.into_inner());
         assert_eq!(filter.len() as u64, STAYING);
         assert!((0..STAYING).all(|key| filter.remove(&(0_u64, key)).unwrap()));
         assert!(filter.is_empty());

@@ -80,18 +80,11 @@ impl AnyFilter {
         result.unwrap();
     }
 
-    /// Returns a copy in memory. (If no thread copies, the lock of the last copy may still be held by a process that another test
-    /// is just starting.)
-    pub(crate) fn copy(&self, tries: usize) -> Result<Box<dyn Filter>, SnapshotError> {
-        let copied = match &self.kind {
+    pub(crate) fn copy(&self) -> Result<Box<dyn Filter>, SnapshotError> {
+        match &self.kind {
             Fixed(filter) => filter.try_clone().map(|copy| Box::new(copy) as _),
             Expiring(filter) => filter.try_clone().map(|copy| Box::new(copy) as _),
-        };
-        if tries == 1 || copied.as_ref().err() != Some(&SnapshotError::Busy) {
-            return copied;
         }
-        thread::sleep(Duration::from_millis(1));
-        self.copy(tries - 1)
     }
 
     /// Returns the number of the present period: 0 if there are none.
@@ -107,4 +100,19 @@ impl AnyFilter {
             filter.advance_to(period).unwrap();
         }
     }
+}
+
+/// Makes a snapshot though the lock of the last one may still be held by a process that another test is just starting.
+pub(crate) fn patiently<T>(
+    snapshot: impl Fn() -> Result<T, SnapshotError>,
+) -> Result<T, SnapshotError> {
+    let is_busy = |result: &Result<T, _>| result.as_ref().err() == Some(&SnapshotError::Busy);
+    for _ in 0..1_000 {
+        let result = snapshot();
+        if !is_busy(&result) {
+            return result;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    snapshot()
 }

@@ -19,7 +19,7 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
 
-use crate::any::AnyFilter;
+use crate::any::{AnyFilter, patiently};
 use crate::file::File;
 use crate::storm::{self, TABLE, has_tags};
 use crate::worker::{self, Worker};
@@ -279,7 +279,7 @@ impl Table {
 
     /// Checks that a copy has what the filter has.
     fn check_copy(&self, when: &str) {
-        let copy = self.filter.copy(1_000).expect(when);
+        let copy = patiently(|| self.filter.copy()).expect(when);
         let is_same = |key| copy.count(key) == self.filter.count(key);
         assert!(self.keys.iter().all(is_same), "{when}: another copy");
     }

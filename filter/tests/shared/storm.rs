@@ -16,7 +16,7 @@ use kcas::shared::{Shared, USER};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::any::{AnyFilter, WINDOW};
+use crate::any::{AnyFilter, WINDOW, patiently};
 use crate::file::File;
 use crate::worker::{self, Worker};
 
@@ -88,7 +88,7 @@ impl State {
 pub(crate) const TABLE: u64 = 2 << 20;
 
 /// What the owners know. A contested key has the number of the owner that has inserted it, plus 1. Then come the keys, and of each
-/// owner whether it has begun.
+/// owner whether it has begun, and the number of its calls that were checked.
 type Known = WordArray<Shared>;
 
 fn set(known: &Known, key: usize, old: u64, new: u64) {
@@ -98,6 +98,10 @@ fn set(known: &Known, key: usize, old: u64, new: u64) {
 
 fn begun(owner: usize) -> usize {
     2 * KEYS + owner
+}
+
+fn checked(owner: usize) -> usize {
+    begun(OWNERS) + owner
 }
 
 fn keys_of(owners: Range<usize>) -> Range<usize> {
@@ -144,10 +148,12 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
     // Keys of calls that were killed, of which nobody knows yet what they have done, stay as they are.
     let may_be_present = |key: &usize| State::load(known, *key).1.what != ABSENT;
     let mut present = own.clone().filter(may_be_present).count();
+    let mut calls = known.load(checked(owner));
     let mut rng = StdRng::seed_from_u64(rand::random());
     assert_eq!(filter.remove("none"), Ok(false));
     set(known, begun(owner), 0, 1);
     loop {
+        let calls_before = calls;
         if rng.random_ratio(1, 100) {
             // Leaves a core to workers that start.
             thread::sleep(Duration::from_micros(50));
@@ -157,11 +163,14 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         }
         if rng.random_ratio(1, 200) {
             let before = filter.period();
-            match filter.copy(1) {
-                Ok(copy) => own.clone().for_each(|key| {
-                    let (_, state) = State::load(known, key);
-                    state.check(copy.count(&keys[key]), [before, filter.period()], key);
-                }),
+            match filter.copy() {
+                Ok(copy) => {
+                    calls += 1;
+                    own.clone().for_each(|key| {
+                        let (_, state) = State::load(known, key);
+                        state.check(copy.count(&keys[key]), [before, filter.period()], key);
+                    });
+                }
                 // Another thread does.
                 Err(error) => assert_eq!(error, SnapshotError::Busy),
             }
@@ -170,6 +179,7 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         let (word, state) = State::load(known, key);
         let begun = filter.period();
         if state.what == ABSENT || state.what == PRESENT {
+            calls += 1;
             let count = usize::from(filter.contains(&keys[key]));
             state.check(count, [begun, filter.period()], key);
         }
@@ -177,6 +187,7 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         // It may have expired.
         let is_renewed = state.what == PRESENT && filter.expires() && rng.random();
         if is_new || is_renewed {
+            calls += 1;
             let since = if is_new { begun } else { state.since };
             let inserting = State::new(INSERTING, since, 0);
             set(known, key, word, inserting.word());
@@ -194,6 +205,7 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
             set(known, key, inserting.word(), after);
             present = present + usize::from(result.is_ok()) - usize::from(is_renewed);
         } else if state.what == PRESENT && present >= LOAD {
+            calls += 1;
             let removing = State::new(REMOVING, state.since, state.until);
             set(known, key, word, removing.word());
             let is_removed = filter.remove(&keys[key]).unwrap();
@@ -203,6 +215,8 @@ fn change(filter: &AnyFilter, known: &Known, owner: usize) {
         }
         let contested = rng.random_range(OWNERS * OWN..KEYS);
         contest(filter, known, owner, contested, &keys);
+        set(known, checked(owner), calls_before, calls + 1);
+        calls += 1;
     }
 }
 
@@ -256,7 +270,10 @@ impl Storm {
     /// Checks the keys of dead owners, whose calls have taken effect or never will. Returns the number of copies.
     fn settle(&mut self, owners: Range<usize>) -> usize {
         let (mut sum, begun, are_all) = (0, self.filter.period(), owners.len() == OWNERS);
-        let copy = self.filter.copy(if are_all { 1_000 } else { 1 });
+        let copy = match are_all {
+            true => patiently(|| self.filter.copy()),
+            false => self.filter.copy(),
+        };
         assert!(copy.is_ok() || !are_all, "{copy:?}");
         for key in keys_of(owners) {
             let (word, state) = State::load(&self.known, key);
@@ -342,7 +359,7 @@ fn rage(name: &str, expires: bool) {
     let mut storm = Storm {
         path: file.0.clone(),
         filter: AnyFilter::create(&file.0, BUCKETS, expires),
-        known: WordArray::create(&second.0, begun(OWNERS), [0; USER]).unwrap(),
+        known: WordArray::create(&second.0, checked(OWNERS), [0; USER]).unwrap(),
         keys: keys(BUCKETS).take(KEYS).collect(),
         under_way: 0,
         effective: 0,
@@ -352,7 +369,7 @@ fn rage(name: &str, expires: bool) {
         set(&storm.known, KEYS + nth, 0, key);
     }
     // The first copy reserves memory.
-    drop(storm.filter.copy(1_000).unwrap());
+    drop(patiently(|| storm.filter.copy()).unwrap());
     let used = storm.used();
     let mut workers: [_; WORKERS] = array::from_fn(|worker| storm.start(worker));
     let (start, mut kills, mut stopped) = (Instant::now(), 0, 0);
@@ -393,10 +410,13 @@ fn rage(name: &str, expires: bool) {
     assert!(!expires || [filter.len(), filter.recount()] == [0; 2]);
     assert_eq!(filter.remove("none"), Ok(false));
     let ids = WordArray::open(&file.0).unwrap().ids_used();
-    let (calls, effective, elapsed) = (storm.under_way, storm.effective, start.elapsed());
+    let (killed, effective, elapsed) = (storm.under_way, storm.effective, start.elapsed());
+    let calls: u64 = (0..OWNERS)
+        .map(|owner| storm.known.load(checked(owner)))
+        .sum();
     println!(
-        "{kills} kills in {elapsed:.0?}, {stopped} of stopped workers, in {calls} calls, {effective} of which took effect; \
-         {period} periods; {ids} ids; blocks of the files, and mappings: {used:?}"
+        "{calls} calls were checked; {kills} kills in {elapsed:.0?}, {stopped} of stopped workers, within {killed} calls, {effective} of \
+         which took effect; {period} periods; {ids} ids; blocks of the files, and mappings: {used:?}"
     );
     assert_eq!(storm.used(), used);
     assert!(storm.copied > 0);
