@@ -278,6 +278,8 @@ const MARKS: [&[i32]; 7] = [
 const PAGE: i32 = 1520;
 const TEXT: i32 = 26;
 const TITLE: i32 = 32;
+/// Size of captions: most have at most three lines.
+const NOTE: i32 = 20;
 const LINE: i32 = 34;
 const MARGIN: i32 = 16;
 const GAP: i32 = 28;
@@ -357,7 +359,7 @@ impl Figure {
         let inner = PAGE - 2 * MARGIN;
         let title = wrap(&self.title, inner * 3 / 4);
         let legend = self.legend(inner);
-        let caption = self.caption_lines(inner);
+        let caption = self.caption_lines(inner * TEXT / NOTE);
         let (columns, beside, plot) = self.grid(inner);
         let mut y = MARGIN + (LINE + 8) * title.len() as i32;
         let legend_top = y + LINE / 2;
@@ -372,7 +374,11 @@ impl Figure {
             y += most(&|index| self.panels[index].foot(plot, self.ends(index, columns)));
         }
         let mut svg = String::new();
-        let size = [inner + 2 * MARGIN, y + LINE * caption.len() as i32 + MARGIN];
+        let line_of_note = LINE * NOTE / TEXT;
+        let size = [
+            inner + 2 * MARGIN,
+            y + line_of_note * caption.len() as i32 + MARGIN,
+        ];
         let size = size.map(|length| length as u32);
         let area = SVGBackend::with_string(&mut svg, size.into()).into_drawing_area();
         area.fill(&WHITE)?;
@@ -407,8 +413,9 @@ impl Figure {
             panel.draw(&area, frame, &names, named)?;
         }
         for (line, shown) in caption.iter().enumerate() {
-            let y = y + LINE * line as i32 + LINE / 2;
-            text(&area, shown, (MARGIN, y), HPos::Left)?;
+            let y = y + line_of_note * line as i32 + LINE / 2;
+            let style = style_of(HPos::Left, NOTE, FontStyle::Normal);
+            area.draw_text(shown, &style, (MARGIN, y))?;
         }
         area.present()?;
         drop(area);
@@ -416,7 +423,7 @@ impl Figure {
     }
 
     fn caption_lines(&self, width: i32) -> Vec<String> {
-        const MAX_LINES: usize = 6;
+        const MAX_LINES: usize = 4;
         let (how, machine) = (self.caption.rsplit_once('\n')).unwrap_or((&self.caption, ""));
         let mut how = how.to_owned();
         let series = self.panels.iter().flat_map(|panel| &panel.series);
@@ -545,7 +552,11 @@ impl Panel {
         let xs = self.points().map(|(x, _)| *x);
         let xs: Vec<f64> = xs.chain(self.places.clone()).collect();
         // Marks of one place lie next to each other.
-        let room = if self.places.is_empty() { 0.04 } else { 0.12 };
+        let names = distinct(self.series.iter().map(|series| &*series.name));
+        let room = match self.places.len() {
+            0 => 0.04,
+            _ => (0.02 * names.len() as f64).clamp(0.12, 0.25),
+        };
         [self.scales[0].over(&xs, room), values]
     }
 
@@ -625,10 +636,12 @@ impl Panel {
         let subjects = distinct(self.series.iter().map(|series| &*series.name));
         let xs: Vec<i32> = self.places.iter().map(|place| x_of(*place)).collect();
         let gap = xs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).min();
+        let beside = xs.iter().map(|x| (x - left).min(right - x)).min();
+        let room = (7 * gap.unwrap_or(0) / 10).min(2 * beside.unwrap_or(0));
         let step = if self.is_in_rows() {
             ROW
         } else {
-            (7 * gap.unwrap_or(0) / 10 / subjects.len().max(1) as i32).min(12)
+            (room / subjects.len().max(1) as i32).min(12)
         };
         let (mut marks, mut labels) = (Vec::new(), Vec::new());
         for series in &self.series {

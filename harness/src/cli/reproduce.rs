@@ -39,7 +39,7 @@ const STEPS: &[(&str, Option<&str>, &str)] = &[
     ("kcas", None, "kcas --rounds 6"),
     ("growth", None, "growth"),
     #[cfg(processes)]
-    ("processes", None, "processes"),
+    ("processes", None, "processes --rounds 6"),
     ("stalls", Some("steps"), "sweep stalls"),
     (
         "simulated-machines",

@@ -114,16 +114,15 @@ impl Sidecar {
             .iter()
             .map(|machine| machine.split(':').next());
         let simulated: Vec<_> = simulated.flatten().collect();
-        let mut line = String::new();
-        if !simulated.is_empty() {
-            line = format!("Simulated: {}. Computed on ", simulated.join(", "));
-        }
-        line += &format!("{}, {}", machine.processor, counted(machine.cores, "core"));
-        if machine.threads_per_core != 1 {
-            line += &format!(" with {} hardware threads each", machine.threads_per_core);
-        }
-        if machine.is_virtual {
-            line += ", virtual machine";
+        let mut line = format!("Simulated: {}", simulated.join(", "));
+        if simulated.is_empty() {
+            line = format!("{}, {}", machine.processor, counted(machine.cores, "core"));
+            if machine.threads_per_core != 1 {
+                line += &format!(" with {} hardware threads each", machine.threads_per_core);
+            }
+            if machine.is_virtual {
+                line += ", virtual machine";
+            }
         }
         let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
         let (unlike, sources) = (self.compiler.unlike_published(), self.sources());

@@ -90,10 +90,8 @@ pub static STUDY: Study<Memory> = Study {
     tabled: all_places,
     how: |memory| {
         format!(
-            "Keys were inserted by {}, into a table made for keys / load factor slots: the highest load factor of {LOADS:?} that is at \
-             least {MARGIN} below that of the first refusal. Bits per key are those that a subject declares. False positives: of {} \
-             absent keys in each round, in the figure of all rounds together with 95 % confidence. Lookups: of one pinned \
-             thread, half present.",
+            "Keys were inserted by {}, up to the highest load of {LOADS:?} that is at least {MARGIN} below the first refusal. False \
+             positives: of {} absent keys per round; bars: 95 %. Bits per key: as declared. Lookups: of one thread, half present.",
             counted(THREADS, "thread"),
             grouped(memory.absent),
         )
@@ -327,6 +325,10 @@ fn series(samples: &[Sample], case: &str, value: fn(&[&Sample]) -> Option<Summar
         });
         all[place].points.push((bits, value));
         all[place].labels.push(layout.into());
+    }
+    // The legend names the others.
+    for series in &mut all {
+        series.labels.retain(|_| series.points.len() > 1);
     }
     all
 }
