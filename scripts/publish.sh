@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Measures and publishes results, each argument a command of the harness:
 #
-#   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
+#   scripts/publish.sh                          what the README shows, in 15 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
-#   scripts/publish.sh all                      all that is measured natively, in an hour and some builds
+#   scripts/publish.sh all                      everything but other processors, in an hour and a half
 #   scripts/publish.sh 'processes --with redis,pybloomfiltermmap3'
 #                                               needs redis-server, libclang-14-dev, python3-venv, a C compiler and the network
 #   scripts/publish.sh --placements 9           publishes nothing: only builds the harness with its functions in other orders
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
 # that results of several days are of one commit. It must be on main.
-# Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the
+# Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the
 # tables of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
 #
@@ -65,10 +65,7 @@ if [ "${1:-}" = --placements ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- pair
-[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep rivals' growth \
-    'processes --with redis,pybloomfiltermmap3' 'memory --rounds 6' \
-    'sweep relatives' 'sweep full-large' 'sweep ablations' 'kcas --rounds 6' 'sweep latency' 'sweep oversubscribed' \
-    'sweep stalls' 'sweep speed-cached speed-updates speed-large speed-large-updates'
+[ "$*" != all ] || set -- 'reproduce --full' 'processes --with redis,pybloomfiltermmap3'
 
 commit=$(git rev-parse "${COMMIT:-HEAD}^{commit}")
 git merge-base --is-ancestor "$commit" main || {
@@ -112,20 +109,19 @@ rivals() {
 
 # Runs one command in the clone, and takes over those of its results that are published.
 measure() {
-    local features='' harness=$plain command=$1
+    local features='' harness=$plain command=$1 status=0
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
     'processes --with'*) rivals || return ;;
-    pair* | 'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
-    sweep*) command+=" $(placed)" ;;
+    pair* | sweep* | reproduce*) command+=" $(placed)" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
     rm -rf "$work/results"
     # shellcheck disable=SC2086 # a command is several words
-    (cd "$work" && "$harness" $command --out results)
+    (cd "$work" && "$harness" $command --out results) || status=$?
     local sidecar name
-    for sidecar in "$work"/results/*.machine.toml; do
+    for sidecar in $(grep -l '^ended = ' "$work"/results/*.machine.toml); do
         name=$(basename "$sidecar" .machine.toml)
         if ! grep -q "^| \[$name\](" paper-figures/index.md; then
             echo "$name has no row in paper-figures/index.md: it is in target/publish/unpublished" >&2
@@ -136,6 +132,7 @@ measure() {
         cp "${sidecar%.machine.toml}".* paper-figures/
         sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/index.md
     done
+    return $status
 }
 
 renew() {
@@ -148,9 +145,8 @@ renew() {
             [ ! -e "${rows%.csv}.svg" ] || "$plain" plot "$rows"
         done
     fi
-    "$plain" report paper-figures
     git grep -lz '^<!-- table: ' -- '*.md' | xargs -0 "$plain" tables
-    git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
+    git hash-object paper-figures/{,other-processors/}*.{csv,machine.toml} | git hash-object --stdin >paper-figures/measured.hash
     scripts/rules.sh
 }
 

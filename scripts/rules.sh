@@ -73,7 +73,7 @@ done
 
 # Each figure shows a clean commit of this history, which the results page names.
 shallow=$(git rev-parse --is-shallow-repository)
-for sidecar in paper-figures/*.machine.toml; do
+for sidecar in paper-figures/{,other-processors/}*.machine.toml; do
     name=$(basename "$sidecar" .machine.toml)
     # What measured, and the harness in it; older descriptions have one for both.
     sources=$(sed -nE '/^\[(program|harness|source)\]/,/^$/p' "$sidecar")
@@ -86,12 +86,13 @@ for sidecar in paper-figures/*.machine.toml; do
         note+=", modified"
     fi
     [ -z "$note" ] || fail "$name shows the code of ${commit:0:10}$note: measure it again from a clean commit"
-    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" paper-figures/index.md ||
-        fail "paper-figures/index.md must say that $name shows the code of ${commit:0:10}"
+    page=paper-figures/index.md
+    [[ $sidecar != */other-processors/* ]] || page=paper-figures/other-processors/README.md
+    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" $page || fail "$page must say that $name shows the code of ${commit:0:10}"
 done
 
 # What was measured is never edited, not even where no page shows it.
-measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin; }
+measured() { git hash-object paper-figures/{,other-processors/}*.{csv,machine.toml} | git hash-object --stdin; }
 [ "$(measured)" = "$(cat paper-figures/measured.hash)" ] ||
     fail "rows or a description in paper-figures differ from what was measured; for new results, write $(measured) into measured.hash there"
 
