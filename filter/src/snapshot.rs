@@ -84,7 +84,7 @@ use arc_swap::ArcSwapOption;
 use kcas::steps::step;
 use kcas::storage::Storage;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::thread_id;
+use kcas::thread_id::{self, GiveBack};
 use kcas::{Entry, WordArray};
 
 #[cfg(kcas_loom)]
@@ -463,6 +463,8 @@ pub(crate) struct Snapshot<'a, T, A: Announced = &'a Snapshots> {
     /// Number of buckets that it returns.
     pub(crate) buckets: usize,
     next: usize,
+    /// Dropped after the snapshot has ended.
+    _id: Option<GiveBack>,
 }
 
 impl<'a, T: Table, A: Announced> Snapshot<'a, T, A> {
@@ -472,11 +474,11 @@ impl<'a, T: Table, A: Announced> Snapshot<'a, T, A> {
     /// eighth meanwhile, or begun another round.)
     pub(crate) fn begin(table: &'a T, snapshots: A) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
-        thread_id::register().map_err(|_| SnapshotError::TooManyThreads)?;
+        let mut id = thread_id::for_calls().map_err(|_| SnapshotError::TooManyThreads)?;
         loop {
             let (made, buckets) = (table.made(), table.places());
             let kept = snapshots.announce(buckets)?;
-            let snapshot = Snapshot {
+            let mut snapshot = Snapshot {
                 table,
                 snapshots,
                 kept,
@@ -484,8 +486,10 @@ impl<'a, T: Table, A: Announced> Snapshot<'a, T, A> {
                 // After that: whoever makes a bucket and is unaware of the snapshot has begun before.
                 buckets: table.begun(),
                 next: 0,
+                _id: None,
             };
             if snapshot.buckets <= buckets {
+                snapshot._id = id.take();
                 return Ok(snapshot);
             }
         }

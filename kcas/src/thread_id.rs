@@ -45,7 +45,7 @@ thread_static! {
 
 #[cfg(not(kcas_loom))]
 thread_static! {
-    static AT_THE_END: GiveBack = GiveBack;
+    static AT_THE_END: GiveBack = GiveBack(PhantomData);
 }
 
 /// The id of the current thread: below [`MAX_THREADS`], and different from every id that another thread holds.
@@ -105,6 +105,18 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     Ok(action(&id))
 }
 
+/// Claims an id for the current thread, unless it has one, and keeps it at least as long as the value lives: as [`with`], but
+/// for several calls.
+///
+/// # Errors
+/// [`TooManyThreads`] when every id is held.
+pub fn for_calls() -> Result<Option<GiveBack>, TooManyThreads> {
+    if HELD_HERE.with(Cell::get).is_some() {
+        return Ok(None);
+    }
+    claim().map(|(_, for_calls)| for_calls)
+}
+
 /// Runs `action` with the current thread's id if it holds one; otherwise returns `None`, and `action` has not
 /// run. This is for a fast path that falls back on [`with`]. Progress: wait-free.
 #[inline]
@@ -129,11 +141,12 @@ fn hold(id: &ThreadId, keep: bool) -> Option<GiveBack> {
     let keep = keep && AT_THE_END.try_with(|_| ()).is_ok();
     // Loom drops a thread's locals only after the thread can be joined, and perhaps after the
     // statics are gone, so the threads of a model end with a call to `end_of_thread`.
-    (!keep).then(|| GiveBack)
+    (!keep).then(|| GiveBack(PhantomData))
 }
 
 /// Gives back the current thread's id when dropped.
-struct GiveBack;
+#[derive(Debug)]
+pub struct GiveBack(PhantomData<*const ()>);
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
@@ -147,7 +160,7 @@ impl Drop for GiveBack {
 #[cfg(kcas_loom)]
 #[doc(hidden)]
 pub fn end_of_thread() {
-    drop(GiveBack);
+    drop(GiveBack(PhantomData));
 }
 
 /// An id that no thread holds, for simulated cores, which share a thread. It is given back when dropped.

@@ -162,6 +162,31 @@ fn thread_over_limit_can_only_look_up() {
     });
 }
 
+/// Idle threads leave ids to others, also after a clone or save.
+#[test]
+fn idle_threads_leave_ids_to_others() {
+    crate::turn();
+    let filter = CuckooFilter::builder().buckets(1).build().unwrap();
+    let (idle, tried) = (Barrier::new(MAX_THREADS + 1), Barrier::new(MAX_THREADS + 1));
+    thread::scope(|scope| {
+        let call = |number| {
+            let copied = match number % 2 {
+                0 => filter.try_clone().map(|_| ()),
+                _ => filter.to_bytes().map(|_| ()),
+            };
+            idle.wait();
+            tried.wait();
+            copied
+        };
+        let threads = spawn_small(scope, MAX_THREADS, call);
+        idle.wait();
+        let inserted = scope.spawn(|| filter.insert("key")).join();
+        tried.wait();
+        assert_eq!(join(threads), [const { Ok(()) }; MAX_THREADS]);
+        assert_eq!(inserted.unwrap(), Ok(()));
+    });
+}
+
 /// A filter has fewer than two counters for each thread of the most that were alive at once, whichever of them have
 /// changed it, and never more than one for each that there can be.
 #[test]
