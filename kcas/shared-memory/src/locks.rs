@@ -6,8 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+use std::thread;
+use std::time::Duration;
 
 use crate::{Pages, open_regular};
 
@@ -20,8 +22,8 @@ use crate::{Pages, open_regular};
 /// description, which forked children do not get (`MADV_DONTFORK`); the descriptor is closed. **The lock lives as long as
 /// the address space**: until `exec`, or until all threads that could access memory have ended.
 ///
-/// (Between the lock and the advice, some microseconds, a fork by another thread gives the child a reference. Then the lock is
-/// released late, never early.)
+/// A child that is forked while another thread takes a lock would get a reference, and keep the lock as long as it lives.
+/// Therefore a fork waits until none does ([`Taking`]), or for a second: then the lock is released late, never early.
 #[derive(Debug)]
 pub struct Locks {
     /// Only to open the file again. It holds no locks.
@@ -63,6 +65,7 @@ impl Locks {
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has locked all of the file; any other when the system
     /// refuses, or the file is not a regular one.
     pub fn open(path: &Path, create: bool) -> io::Result<Locks> {
+        Taking::hold_forks_back();
         let path = std::path::absolute(path)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(create).mode(0o600);
@@ -87,7 +90,7 @@ impl Locks {
             // Any byte that is no lock, so that no other process is likely to check with the same.
             let random = RandomState::new().build_hasher().finish();
             let byte = 1 << 32 | (random >> 16) as i64;
-            if let Some(page) = lock_byte(self.reopened()?, byte)? {
+            if let Some(page) = self.take(byte)? {
                 let mut lock = write_lock(byte);
                 let file = self.reopened()?;
                 // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
@@ -133,12 +136,17 @@ impl Locks {
     /// # Errors
     /// When the system has no such locks, or refuses more.
     pub fn try_lock(&self, number: u32) -> io::Result<Option<Lock>> {
-        let page = lock_byte(self.reopened()?, number.into())?;
+        let page = self.take(number.into())?;
         let marker = Arc::clone(&self.marker);
         Ok(page.map(|page| Lock {
             page: Some(page),
             marker,
         }))
+    }
+
+    fn take(&self, byte: i64) -> io::Result<Option<Pages>> {
+        let _taking = Taking::begin();
+        lock_byte(self.reopened()?, byte)
     }
 
     /// True in the process that opened the file, and false in its forked children.
@@ -191,6 +199,71 @@ fn lock_byte(file: File, byte: i64) -> io::Result<Option<Pages>> {
     let page = Pages::map(Some(&file), page_size(), libc::PROT_NONE)?;
     page.advise(libc::MADV_DONTFORK)?;
     Ok(Some(page))
+}
+
+/// Threads that take a lock, and threads that fork.
+static TAKING: AtomicU32 = AtomicU32::new(0);
+static FORKING: AtomicU32 = AtomicU32::new(0);
+
+/// A thread takes a lock, for as long as this lives.
+struct Taking;
+
+impl Taking {
+    fn begin() -> Taking {
+        let may_take = || {
+            // SeqCst, and in `before_fork`: of a thread that takes a lock and one that forks, one sees the other.
+            TAKING.fetch_add(1, Ordering::SeqCst);
+            let is_alone = FORKING.load(Ordering::SeqCst) == 0;
+            if !is_alone {
+                TAKING.fetch_sub(1, Ordering::SeqCst);
+            }
+            is_alone
+        };
+        if !is_soon(may_take) {
+            TAKING.fetch_add(1, Ordering::SeqCst);
+        }
+        Taking
+    }
+
+    /// Lets each fork of this process wait until no thread takes a lock.
+    fn hold_forks_back() {
+        extern "C" fn before_fork() {
+            FORKING.fetch_add(1, Ordering::SeqCst);
+            is_soon(|| TAKING.load(Ordering::SeqCst) == 0);
+        }
+        extern "C" fn after_fork() {
+            FORKING.fetch_sub(1, Ordering::SeqCst);
+        }
+        extern "C" fn in_child() {
+            // It has one thread.
+            TAKING.store(0, Ordering::SeqCst);
+            FORKING.store(0, Ordering::SeqCst);
+        }
+        static REGISTERED: Once = Once::new();
+        // SAFETY: the functions are as long-lived as the code that they are part of, with which the system forgets them.
+        REGISTERED.call_once(|| unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        });
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        // 0 already if a signal handler has forked meanwhile.
+        let less = |count: u32| count.checked_sub(1);
+        let _ = TAKING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+}
+
+/// Waits until this is so, or for a second: a thread may be suspended in between.
+fn is_soon(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..10_000).any(|_| {
+        let is_so = is_so();
+        if !is_so {
+            thread::sleep(Duration::from_micros(100));
+        }
+        is_so
+    })
 }
 
 fn page_size() -> usize {
