@@ -43,7 +43,9 @@
 //! - the key moves into this bucket before the second bucket is read, and out again afterwards.
 //!
 //! A clone or save counts as one addition to every bucket, or as one for each thread that keeps a bucket's old contents
-//! at the same time. It leaves the fingerprints in place, so clones or saves alone can be enough.
+//! at the same time. It leaves the fingerprints in place, so clones or saves alone can be enough. It relies on timestamps, too:
+//! if an update that moves a key is suspended while its first bucket's timestamp wraps to the same word, the copy may lack that
+//! key or have it twice. The filter itself is correct.
 //!
 //! At 30 ns per addition, a wrap takes at least 1 min with 31 bits, 1 ms with 15, 60 µs with 11, and 4 µs with 7, as in
 //! [4×12 with ages](crate::expiring). Only a suspended lookup takes that long. `filter/tests/steps/timestamp_wrap.rs`

@@ -25,7 +25,8 @@
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
 //!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`take_over_all`](SharedCuckooFilter::take_over_all) and
-//!   [`recount`](SharedCuckooFilter::recount).
+//!   [`recount`](SharedCuckooFilter::recount). Recount only while nothing changes the filter: otherwise `len` becomes wrong by up to
+//!   the number of changes meanwhile.
 //! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
 //!   and continues later.
 //!
@@ -544,7 +545,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     }
 
     /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len): exactly if no thread changes the filter
-    /// meanwhile, and none completes the call of a killed one later: [`take_over_all`](Self::take_over_all) first sees to that.
+    /// meanwhile (each change can put it off by one), and none completes the call of a killed one later: [`take_over_all`](Self::take_over_all) first sees to that.
     /// Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
     /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {

@@ -64,9 +64,9 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// - **It is a set.** A class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
 ///   [`insert_or_renew`](Self::insert_or_renew) renew a present key; [`insert_if_absent`](Self::insert_if_absent) does not.
 ///   If several threads insert the same new key, at most one gets `true`, and exactly one does if there is room.
-/// - **A key stays for two to three periods**, with the default of three: until three calls of `advance` have begun after the
-///   start of the call that last inserted or renewed it. Once three calls have begun after that call returned, and have
-///   returned, the key is gone, except as a false positive.
+/// - **A key stays for two to three periods**, with the default of three: until three periods have begun since the
+///   start of the call that last inserted or renewed it. (A call of `advance` that began earlier can begin the first of them.)
+///   Once three calls have begun after that call returned, and have returned, the key is gone, except as a false positive.
 /// - **Capacity.** The filter needs room for the keys of all periods, and of one more if threads insert while another one advances.
 /// - **Cost.** The default layout has four slots of 12 bits, each with an age of 2 bits. Memory per key and error rate are those of
 ///   a [`CuckooFilter`](crate::CuckooFilter). An insert of a new key costs as much as its `insert_if_absent`. `advance` makes
