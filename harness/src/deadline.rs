@@ -177,9 +177,9 @@ impl Bench<'_> {
         observed: &Observed,
     ) -> Result<(u64, Instant, Instant)> {
         arrival.wait_for_others();
-        // Different steps in every round, but the same for all subjects of a round.
+        // Other steps in every round of every workload, but the same for all subjects.
         let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
-        let seed = (seed, frozen, self.sweep.round);
+        let seed = (seed, frozen, self.sweep.round, self.workload.label());
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
         let frozen = stall::freeze(scope, &*table.subject, frozen, &mut random)?;
 

@@ -478,6 +478,7 @@ impl<'a> View<'a> {
         for bound in BOUNDS.iter().filter(|bound| self.subjects.contains(bound)) {
             notes.push(format!("{bound} is a bound, not a filter."));
         }
+        notes.extend(self.costs());
         for subject in &self.subjects {
             let rows = self.rows.iter().filter(|row| row.subject == *subject);
             let refused: u64 = rows.map(|row| row.refused).sum();
@@ -486,6 +487,24 @@ impl<'a> View<'a> {
             }
         }
         notes
+    }
+
+    /// Says how much memory each subject takes at most, and how often it is wrong.
+    fn costs(&self) -> Option<String> {
+        let cost = |subject: &&str| {
+            let rows = || self.rows.iter().filter(|row| row.subject == **subject);
+            let bits = rows().map(|row| 8.0 * row.memory_bytes as f64 / row.keys as f64);
+            let bits = bits.fold(0.0, f64::max);
+            let [absent, found] = rows().fold([0, 0], |[absent, found], row| {
+                [absent + row.absent, found + row.false_positives]
+            });
+            let rate = 100.0 * found as f64 / absent as f64;
+            let rate = (absent > 0).then(|| format!(" and {rate:.2} %"));
+            (bits > 0.0).then(|| format!("{subject} {bits:.1}{}", rate.unwrap_or_default()))
+        };
+        let costs: Vec<_> = self.subjects.iter().filter_map(cost).collect();
+        let costs = costs.join(", ");
+        (!costs.is_empty()).then(|| format!("Bits per key at most, and false positives: {costs}."))
     }
 }
 
