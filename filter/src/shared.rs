@@ -25,8 +25,7 @@
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
 //!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`take_over_all`](SharedCuckooFilter::take_over_all) and
-//!   [`recount`](SharedCuckooFilter::recount). Recount only while nothing changes the filter: otherwise `len` becomes wrong by up to
-//!   the number of changes meanwhile.
+//!   [`recount`](SharedCuckooFilter::recount) at a moment when nothing changes the filter.
 //! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
 //!   and continues later.
 //!
@@ -91,12 +90,12 @@
 //!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
 //! - **A filter for lookups alone** ([`SharedLookup`]) begins no period: until another process does, it finds keys that are due.
 //! - Saves, [`into_shared`](crate::ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
-//!   loaded into a file, the time since the save does not count.
+//!   loaded into a file, the time since the save does not count. In memory, go on from its `period()`.
 //!
 //! # Size
 //!
 //! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.0 MiB. The first save takes
-//! another 8 bytes per bucket, which the file keeps. All memory is reserved when the file is made, or when the save begins: if there
+//! another 8 bytes per bucket, which the file keeps and `memory_bytes` leaves out. All memory is reserved when the file is made, or when the save begins: if there
 //! is too little, the error is `StorageFull`, and no later access lacks memory. The length that `ls` shows includes the room for saves.
 //!
 //! `/dev/shm` is half of the memory on most systems, but 64 MiB in a Docker container: room for 30 million keys, or for 15
@@ -455,10 +454,16 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
         for _ in 0..TRIES {
             // Relaxed, all: as in `sum`.
             let before = extra.load(Ordering::Relaxed);
-            let sum = sum(words);
+            let counts = || words.counters().map(|count| count.load(Ordering::Relaxed));
+            let earlier: Vec<u64> = counts().collect();
+            let sum = earlier.iter().copied().fold(0, u64::wrapping_add);
             let buckets = 0..self.geometry().buckets();
             let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
             counted = buckets.map(occupied).sum();
+            if !counts().eq(earlier) {
+                // Other threads changed the filter: some of that would count twice.
+                break;
+            }
             let after = before.wrapping_add(counted).wrapping_sub(sum);
             // It fails if another thread has corrected the same.
             if extra
@@ -544,9 +549,9 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         0
     }
 
-    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len): exactly if no thread changes the filter
-    /// meanwhile (each change can put it off by one), and none completes the call of a killed one later: [`take_over_all`](Self::take_over_all) first sees to that.
-    /// Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
+    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len) if no thread changes the filter meanwhile. `len` is
+    /// exact then, if none completes the call of a killed thread later: [`take_over_all`](Self::take_over_all) first sees to
+    /// that. Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
     /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {
         self.buckets.recount()

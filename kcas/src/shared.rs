@@ -95,7 +95,8 @@ pub enum OpenError {
     OtherBoot,
     /// The file is a copy of a shared file, or its lock file is another one.
     #[error(
-        "the file or its lock file is a copy: open the original, or delete both files and create a new filter"
+        "the file or its lock file (PATH.lock) is a copy, or the latter is missing: open the original, or delete both files and \
+         create a new filter"
     )]
     Copy,
     /// The file was made with other parameters.
@@ -257,7 +258,11 @@ impl Shared {
         let mut identity = [metadata.dev(), metadata.ino(), word(IDENTITY + 2)];
         let mut process = None;
         if writable {
-            let locks = Locks::open(&lock_path(path), false)?;
+            let locks =
+                Locks::open(&lock_path(path), false).map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound => OpenError::Copy,
+                    _ => error.into(),
+                })?;
             let (device, inode) = locks.identity();
             if device != metadata.dev() {
                 return Err(OpenError::Copy);
