@@ -51,7 +51,7 @@
 //! # Limits
 //!
 //! - Remove only keys that you inserted, once for each insert that returned `Ok(())` or `Ok(true)`. From an expiring filter,
-//!   which keeps one copy, remove a key once. Any other remove can delete another key.
+//!   which keeps one copy, remove a key once, before it expires. Any other remove can delete another key.
 //! - A fixed-size filter that is full refuses inserts. It refuses a ninth copy of any key.
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.

@@ -74,7 +74,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// - **Progress.** Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while others
 ///   advance. Each key expires at one instant of the call that drops it, but not all keys at the same instant. A thread
 ///   suspended in `advance` blocks no other: the next call finishes its work.
-/// - **Removing** a key removes the one copy of its class, so other inserted keys of that class are lost.
+/// - **Removing** a key, even one that has expired, removes the one copy of its class, so other inserted keys of that class are lost.
 /// - **Timestamps** have 7 bits in the default layout ([limits](crate::limits)). Each `advance` counts as one addition to every
 ///   bucket, or as one for each thread that sweeps the same run of buckets at once. A lookup can miss its key if it is suspended
 ///   while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and `advance` can be wrong

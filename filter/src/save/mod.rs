@@ -21,7 +21,7 @@
 //! includes a digest of the hashes of known keys of many types. A hasher that gives these keys other hashes is refused.
 //!
 //! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState). Many others do
-//! not: the hashes of ahash depend on the processor's AES instructions.
+//! not: the hashes of ahash depend on whether the program was built for a processor with AES instructions (`target-cpu`).
 //!
 //! **Not detected.** A key type may hash differently because its fields or its `Hash` have changed, or because it is of a
 //! [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only. Then
