@@ -270,9 +270,10 @@ impl Storm {
     /// Checks the keys of dead owners, whose calls have taken effect or never will. Returns the number of copies.
     fn settle(&mut self, owners: Range<usize>) -> usize {
         let (mut sum, begun, are_all) = (0, self.filter.period(), owners.len() == OWNERS);
-        let copy = match are_all {
-            true => patiently(|| self.filter.copy()),
-            false => self.filter.copy(),
+        let copy = if are_all {
+            patiently(|| self.filter.copy())
+        } else {
+            self.filter.copy()
         };
         assert!(copy.is_ok() || !are_all, "{copy:?}");
         for key in keys_of(owners) {
