@@ -23,7 +23,7 @@ use crate::{Pages, open_regular};
 /// the address space**: until `exec`, or until all threads that could access memory have ended.
 ///
 /// A child that is forked while another thread takes a lock would get a reference, and keep the lock as long as it lives.
-/// Therefore a fork waits until none does ([`Taking`]), or for a second: then the lock is released late, never early.
+/// Therefore a fork waits until none does, or for a second: then the lock is released late, never early.
 #[derive(Debug)]
 pub struct Locks {
     /// Only to open the file again. It holds no locks.
