@@ -58,17 +58,6 @@ fn recount_beside_changes_keeps_length() {
     assert_eq!([filter.len(), filter.recount()], [40_000; 2]);
 }
 
-/// Without its lock file, nobody knows who uses it.
-#[test]
-fn file_without_lock_file_is_refused() {
-    let file = File::new("unlocked");
-    let builder = CuckooFilter::builder().capacity(100);
-    drop(builder.open_or_create_shared(&file.0).unwrap());
-    std::fs::remove_file(format!("{}.lock", file.0.display())).unwrap();
-    let opened = CuckooFilter::builder().open_shared(&file.0);
-    assert!(matches!(opened, Err(OpenError::Copy)), "{opened:?}");
-}
-
 #[test]
 fn recount_corrects_length_below_zero() {
     let file = File::new("below");

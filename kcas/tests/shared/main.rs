@@ -166,7 +166,7 @@ fn copy_is_refused() {
     fs::copy(file.lock(), copy.lock()).unwrap();
     assert_refused(&copy.0, "Copy");
     fs::remove_file(file.lock()).unwrap();
-    assert!(matches!(WordArray::open(&file.0), Err(OpenError::Io(_))));
+    assert!(matches!(WordArray::open(&file.0), Err(OpenError::Copy)));
     fs::write(file.lock(), "").unwrap();
     assert!(matches!(WordArray::open(&file.0), Err(OpenError::Copy)));
     assert!(WordArray::open_to_read(&file.0).is_ok());
