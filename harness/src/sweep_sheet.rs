@@ -418,7 +418,7 @@ impl<'a> View<'a> {
         };
         let mut text = String::new();
         if self.rows.iter().any(|row| row.simulated.is_some()) {
-            text += "Predicted by a model, not measured; at two cores off by 5 % in the median, at most 19 %. ";
+            text += "Predicted by a model, not measured; at two cores off by 5 % (median), at most 19 %. ";
         }
         let ended = self
             .sidecar

@@ -127,7 +127,10 @@ impl Sidecar {
         let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
         let (unlike, sources) = (self.compiler.unlike_published(), self.sources());
         let day = run.started.split('T').next().unwrap_or_default();
-        line + &format!(". {rustc}{unlike}. {sources}. {day}.")
+        if simulated.is_empty() {
+            line += &format!(". {rustc}{unlike}");
+        }
+        line + &format!(". {sources}. {day}.")
     }
 
     /// Names the commit of the harness, and before it the program if it is another.
