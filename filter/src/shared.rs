@@ -207,7 +207,7 @@ impl Memory for Shared {
     }
 
     fn sum(words: &WordArray<Shared>, (): &()) -> usize {
-        as_length(sum(words))
+        as_length(sum(counts(words)))
     }
 
     fn extra_bytes((): &()) -> usize {
@@ -233,10 +233,14 @@ impl Memory for Shared {
     }
 }
 
-/// Returns the sum of what all threads have counted, which calls that were killed may have made wrong, even negative.
-fn sum(words: &WordArray<Shared>) -> u64 {
+/// Returns what each thread has counted.
+fn counts(words: &WordArray<Shared>) -> impl Iterator<Item = u64> {
     // Relaxed: a thread that has synchronised with a change sees its count.
-    let counts = (words.counters()).map(|count| count.load(Ordering::Relaxed));
+    (words.counters()).map(|count| count.load(Ordering::Relaxed))
+}
+
+/// Returns the sum of these counts, which calls that were killed may have made wrong, even negative.
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::wrapping_add)
 }
 
@@ -452,19 +456,19 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
         let extra: &AtomicU64 = words.extra(0);
         let mut counted = 0;
         for _ in 0..TRIES {
-            // Relaxed, all: as in `sum`.
+            // Relaxed, all: as in `counts`.
             let before = extra.load(Ordering::Relaxed);
-            let counts = || words.counters().map(|count| count.load(Ordering::Relaxed));
-            let earlier: Vec<u64> = counts().collect();
-            let sum = earlier.iter().copied().fold(0, u64::wrapping_add);
+            let earlier: Vec<u64> = counts(words).collect();
             let buckets = 0..self.geometry().buckets();
             let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
             counted = buckets.map(occupied).sum();
-            if !counts().eq(earlier) {
+            if !counts(words).eq(earlier.iter().copied()) {
                 // Other threads changed the filter: some of that would count twice.
                 break;
             }
-            let after = before.wrapping_add(counted).wrapping_sub(sum);
+            let after = before
+                .wrapping_add(counted)
+                .wrapping_sub(sum(earlier.into_iter()));
             // It fails if another thread has corrected the same.
             if extra
                 .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
