@@ -10,8 +10,8 @@
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
 # that results of several days are of one commit. It must be on main.
-# Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the
-# tables of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
+# Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the tables of
+# Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
 #
 # --placements NUMBER makes target/placements/1 to NUMBER, so that measurements do not depend on where the linker put the
