@@ -1,20 +1,21 @@
 //! Forks while other threads take locks. Its children would inherit descriptors of other tests.
 #![cfg(target_os = "linux")]
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
-use std::{env, fs, process, thread};
 
 use shared_memory::Locks;
+
+use crate::file::File;
+
+mod file;
 
 /// A child that had one would keep it.
 #[test]
 fn forked_child_inherits_no_lock() {
-    let memory = Path::new("/dev/shm").canonicalize();
-    let folder = memory.unwrap_or_else(|_| env::temp_dir());
-    let path = folder.join(format!("forks-{}", process::id()));
-    let locks = Locks::open(&path, true).unwrap();
+    let file = File::new("forks");
+    let locks = Locks::open(&file.0, true).unwrap();
     let (ended, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
     let children: Vec<_> = thread::scope(|scope| {
         scope.spawn(|| {
@@ -45,7 +46,6 @@ fn forked_child_inherits_no_lock() {
             libc::waitpid(child, &mut 0, 0);
         }
     }
-    fs::remove_file(&path).unwrap();
     assert!(is_free, "a child has the lock");
     assert!(taken.into_inner() > 0);
 }

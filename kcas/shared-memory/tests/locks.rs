@@ -4,28 +4,15 @@
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs, process, thread};
 
 use shared_memory::Locks;
 
-struct File(PathBuf);
+use crate::file::File;
 
-impl File {
-    fn new(name: &str) -> File {
-        // Of a container's own file system, overlayfs, no lock lasts.
-        let memory = Path::new("/dev/shm").canonicalize();
-        let folder = memory.unwrap_or_else(|_| env::temp_dir());
-        File(folder.join(format!("locks-{}-{name}", process::id())))
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
+mod file;
 
 #[test]
 fn lock_excludes_others_until_dropped() {
