@@ -553,9 +553,12 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         0
     }
 
-    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len) if no thread changes the filter meanwhile. `len` is
-    /// exact then, if none completes the call of a killed thread later: [`take_over_all`](Self::take_over_all) first sees to
-    /// that. Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
+    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len), unless another thread counts a change meanwhile.
+    /// Returns what it counted.
+    ///
+    /// `len` is exact then, if no call was under way, and if none completes the call of a killed thread later:
+    /// [`take_over_all`](Self::take_over_all) first sees to that. A call under way can leave it wrong by what that call
+    /// changes, until the next recount. If other threads recount at the same time, it counts again after each of them, at most
     /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {
         self.buckets.recount()

@@ -44,8 +44,9 @@ fn filters_in_one_file_have_same_keys() {
 /// The word of the header that corrects the length.
 const CORRECTION: u64 = 80;
 
+/// A recount can meet an insert that is not counted yet, and keys that it moves.
 #[test]
-fn recount_beside_changes_keeps_length() {
+fn recount_beside_inserts_changes_length_little() {
     let file = File::new("recounted");
     let filter = CuckooFilter::builder().capacity(50_000);
     let filter = filter.open_or_create_shared(&file.0).unwrap();
@@ -55,7 +56,9 @@ fn recount_beside_changes_keeps_length() {
             filter.recount();
         }
     });
-    assert_eq!([filter.len(), filter.recount()], [40_000; 2]);
+    let len = filter.len();
+    assert!(len.abs_diff(40_000) < 10, "{len}");
+    assert_eq!([filter.recount(), filter.len()], [40_000; 2]);
 }
 
 #[test]
