@@ -341,7 +341,8 @@ semver() {
     earlier="$CARGO_TARGET_DIR/earlier"
     rm -rf "$earlier"
     mkdir -p "$earlier"
-    git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
+    # Touched, or what was built from another commit would be taken for up to date.
+    git archive "$base" -- . ':!paper-figures' | tar --extract --touch --directory "$earlier"
     for folder in kcas filter; do
         features=(--features shared)
         [ $folder != filter ] || features=(--features serde,shared)
