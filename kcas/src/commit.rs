@@ -154,7 +154,7 @@ pub enum CompareExchangeError {
     /// The current or the new value does not fit into [`WordArray::VALUE_BITS`](crate::WordArray::VALUE_BITS) bits.
     #[error("a value is wider than 63 bits")]
     ValueTooWide,
-    /// An operation is under way on the word, and no id is left for the thread to help it with.
+    /// The call met an operation on the word, and no id is free to help it.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

@@ -30,8 +30,8 @@
 //!   are 4,096 ids ([`max_threads`]). A thread keeps its first id until it ends, unless 3,072 ids are held already: then it
 //!   holds an id only during each call. If no id is free, a call returns [`TooManyThreads`] and changes nothing.
 //!   [`register`] reserves an id.
-//! - A signal handler may call [`load`](WordArray::load). It must not run or help a K-CAS: that would destroy the K-CAS that
-//!   it interrupted.
+//! - A signal handler may call [`load`](WordArray::load), but neither [`kcas`](WordArray::kcas) nor
+//!   [`compare_exchange`](WordArray::compare_exchange), which may help a K-CAS: both can corrupt the interrupted call.
 //! - A thread that keeps retrying an operation that must fail can delay others for as long as it retries.
 //!
 //! [`protocol`] explains how it works, its memory orderings, and how it is checked.

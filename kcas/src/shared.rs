@@ -65,7 +65,7 @@ const BLOCKS: usize = MAX_THREADS / BLOCK;
 /// The lock that the user of an array may take.
 const USERS_LOCK: u32 = BLOCKS as u32;
 
-/// Why a file cannot be made or opened, or what dead processes have left in it not be finished.
+/// Why a file cannot be created or opened, or operations of dead processes cannot be completed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -113,7 +113,8 @@ pub enum OpenError {
     },
     /// All ids are locked by living processes.
     #[error(
-        "too many processes or threads change the file: it can be open {BLOCKS} times, with up to {BLOCK} updating threads each"
+        "all {BLOCKS} blocks of ids are in use, one for every {BLOCK} threads that update through one handle: close a \
+         handle, or update from fewer threads"
     )]
     TooManyProcesses,
 }

@@ -345,8 +345,9 @@ impl WordArray<Pieces> {
     /// ```
     ///
     /// # Errors
-    /// When the allocator refuses the memory, or for more than about 2^34 words. Words already made stay, and a
-    /// later call goes on. (If it grants a piece, and then refuses the 16 bytes that note it, the process ends.)
+    /// [`OutOfMemory`] if the allocator refuses the memory, or for more than about 2^34 words. Words already made
+    /// stay, and a later call continues. If the allocator grants a piece but not the 24 bytes of its entry in the
+    /// list, the process ends.
     pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
         let pieces = &self.words;
         if len <= pieces.first.words.len() {

@@ -59,7 +59,7 @@ pub struct ThreadId {
 
 /// All ids of threads are held, by threads that keep one and by calls under way ([limits](crate#limits)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("all {MAX_THREADS} ids of threads are in use: let threads end, or share a pool of them")]
+#[error("all {MAX_THREADS} thread ids are in use: let threads end, or use a thread pool")]
 #[non_exhaustive]
 pub struct TooManyThreads;
 

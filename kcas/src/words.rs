@@ -137,8 +137,8 @@ impl WordArray {
         WordArray::try_from_values(values).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Makes an array of these values, reusing their memory, if all fit. If atomic words are aligned more strictly
-    /// than others, as on 32-bit x86, it briefly needs the memory of both.
+    /// Makes an array of these values, reusing their memory, if all fit into 63 bits. If atomic words are aligned more
+    /// strictly than others, as on 32-bit x86, the vector and the array briefly exist at the same time.
     ///
     /// ```
     /// use kcas::{Error, WordArray};
@@ -215,8 +215,8 @@ impl<W: Storage> WordArray<W> {
     ///
     /// Progress: one load if no operation is in progress on the word. Otherwise lock-free: it loads again only if another
     /// thread's operation, or a step of one, completed during the call.
-    /// Linearization point: the load of the word. If the call returns the new value of an operation that succeeded after
-    /// that load, it is the decision of the operation.
+    /// Linearization point: the load of the word, or the decision of an operation that succeeded after that load, if
+    /// the call returns the operation's new value.
     ///
     /// # Panics
     /// If `index` is out of range.
@@ -276,14 +276,13 @@ impl<W: Storage> WordArray<W> {
     /// assert_eq!(words.compare_exchange(0, 0, 6), Err(CompareExchangeError::Differs(5)));
     /// ```
     ///
-    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, that of a [`load`](Self::load)
-    /// of it.
+    /// Progress: lock-free. Linearization point: the exchange; if the value differs, as for [`load`](Self::load).
     ///
     /// # Errors
     /// - [`CompareExchangeError::Differs`] with the value that the word holds instead.
-    /// - `ValueTooWide`, before anything else.
-    /// - `TooManyThreads` if another operation must be helped, or had to be a moment ago, and no id is free. A thread
-    ///   that has [registered](crate::register) never gets it.
+    /// - `ValueTooWide` if `current` or `new` is wider than 63 bits, before any check of `index`.
+    /// - `TooManyThreads` if the call met another operation on the word and no id is free to help it. A thread that has
+    ///   [registered](crate::register) never gets this error.
     ///
     /// # Panics
     /// If `index` is out of range.
@@ -317,15 +316,15 @@ impl<W: Storage> WordArray<W> {
         commit::exchange(self.words.words(), index, current, new).is_ok()
     }
 
-    /// Replaces all words that `entries` names if each holds its expected value at one moment. Otherwise it replaces
-    /// none. The order of the entries does not matter. An empty `entries` succeeds.
+    /// Replaces all words that `entries` names if all hold their expected values at the same moment. Otherwise it
+    /// replaces none. The order of the entries does not matter. An empty `entries` succeeds.
     ///
     /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the word
     /// with the lowest index differs. Entries in ascending order of index are not copied.
     ///
-    /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the operation's status, by
-    /// this thread or a helper. Of a mismatch: the load of the word that differed, by either. For a single entry, see
-    /// [`compare_exchange`](Self::compare_exchange).
+    /// Progress: lock-free. Linearization point of a success: this thread's or a helper's compare-and-swap of the
+    /// operation's status; of a mismatch: this thread's or a helper's access that found another value. For a single
+    /// entry, see [`compare_exchange`](Self::compare_exchange).
     ///
     /// # Errors
     /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found before

@@ -111,7 +111,7 @@ impl Deref for Mapping {
     }
 }
 
-/// Opens a regular file. Does not wait, as it would for the other end of a pipe.
+/// Opens a regular file. Does not block if the path names a pipe.
 ///
 /// # Errors
 /// [`InvalidInput`](io::ErrorKind::InvalidInput) when the file is not a regular one; any other when the system refuses.
@@ -205,8 +205,8 @@ pub fn give_name(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the time since the system was started, including the time for which it was suspended (`CLOCK_BOOTTIME`): nobody
-/// sets this clock, and it is the same in all processes of a time namespace.
+/// Returns the time since the system was started, including the time for which it was suspended (`CLOCK_BOOTTIME`).
+/// This clock cannot be set, and it is the same in all processes of a time namespace.
 pub fn time_since_boot() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -22,8 +22,9 @@ use crate::{Pages, open_regular};
 /// description, which forked children do not get (`MADV_DONTFORK`); the descriptor is closed. **The lock lives as long as
 /// the address space**: until `exec`, or until all threads that could access memory have ended.
 ///
-/// A child that is forked while another thread takes a lock would get a reference, and keep the lock as long as it lives.
-/// Therefore a fork waits until none does, or for a second: then the lock is released late, never early.
+/// A child that is forked while another thread acquires a lock would inherit a reference and keep the lock as long as
+/// it lives. Therefore a fork waits until no thread is acquiring a lock, or for a second. After a second, the lock may
+/// be released late, but never early.
 #[derive(Debug)]
 pub struct Locks {
     /// Only to open the file again. It holds no locks.
@@ -34,7 +35,7 @@ pub struct Locks {
     marker: Arc<Marker>,
 }
 
-/// A lock on a byte, until it is dropped by the process that took it.
+/// A lock on a byte. It lasts until the process that acquired it drops it, ends or calls `exec`.
 #[derive(Debug)]
 pub struct Lock {
     /// `None` once a forked child has dropped it, which has no such page.
@@ -131,7 +132,8 @@ impl Locks {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Takes the lock of this number, unless a process has it, including this one. Does not wait.
+    /// Acquires the lock of this number, unless a process has it, including this one. Does not wait for the lock, but
+    /// up to a second for a fork of this process.
     ///
     /// # Errors
     /// When the system has no such locks, or refuses more.
