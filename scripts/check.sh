@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks quickly whether a change is sound, or checks it fully. Needs Rust (with rustfmt and clippy), git, and bash 4.2 or
-# later with GNU's tools, as Linux has them; nothing else.
+# Checks a change quickly, or with --full more thoroughly. Needs only Rust (with rustfmt and clippy), git, and bash 4.2
+# or later with GNU's tools, as Linux has them.
 #
 #   scripts/check.sh [COMMIT]            format, lints, house rules, and the unit tests of the crates that changed since
-#                                        COMMIT; by default since the last commit, or, when nothing is uncommitted, by
-#                                        the last commit. About a minute, once built.
+#                                        COMMIT. Default: HEAD if there are uncommitted changes, otherwise HEAD~1.
+#                                        About a minute, once built.
 #   scripts/check.sh --full [STEP ...]   what `cargo test --workspace` leaves out, except what takes long: lints of every
 #                                        build, docs, the tests with all features, and the short models. About 10 minutes.
 #                                        STEPs: lints, docs, tests, models. scripts/deep.sh checks the rest.

@@ -10,8 +10,8 @@
 #   scripts/planted.sh --table                  prints who catches which bug of kcas, for kcas/proof/planted.md
 #   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
 #
-# The bugs are patches and not switches in the code, so that whoever reads the protocol does not read
-# past eighty wrong branches. `scripts/rules.sh` finds a patch that no longer fits, within a second.
+# The bugs are patches, not switches in the code, which would add eighty wrong branches to the protocol.
+# `scripts/rules.sh` finds a patch that no longer fits.
 #
 # A bug that no history on this kind of machine shows says so in its patch ("Not in histories:
 # REASON"), as does one that random steps do not show ("Not in steps: REASON"), or that the model of the proof cannot express

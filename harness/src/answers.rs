@@ -66,8 +66,8 @@ impl Answers<'_> {
         };
         ensure!(
             missing <= excused,
-            "it lost a key: {missing} calls found none of a key that was inserted and not removed (refused keys excuse {excused}); \
-             run `harness check --subjects {}`",
+            "it lost a key: {missing} calls missed a key that should be present (refused keys excuse {excused}); run \
+             `harness check --subjects {}`",
             info.name
         );
         let (false_positives, absent) = match workload {
@@ -100,8 +100,8 @@ impl Answers<'_> {
         let excused = max_missed((missed, lap.len() as u64), &self.tally, self.threads);
         ensure!(
             self.tally.missing <= excused,
-            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {missed} refused keys, at most \
-             {excused} can have done so",
+            "it lost a key for a while: {} lookups missed a key; {missed} refused keys per pass over the keys \
+             explain at most {excused}",
             self.tally.missing
         );
         Ok(())
@@ -112,7 +112,7 @@ impl Answers<'_> {
 pub(crate) fn ensure_rare(found: u64, absent: u64) -> Result<()> {
     ensure!(
         found as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
-        "it finds what is not there: {found} of {absent} lookups of absent keys reported the key present, more than {} %",
+        "too many false positives: {found} of {absent} lookups of absent keys, more than {} %",
         MAX_FALSE_POSITIVE_RATE * 100.0
     );
     Ok(())

@@ -138,7 +138,7 @@ impl Experiment {
 
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
         for subject in self.subjects.iter().chain(&self.against) {
-            registry.get(subject).context("field `subjects`")?;
+            registry.get(subject).context("field `subjects` or `against`")?;
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Experiment {
             keys >= MIN_KEYS,
             "field `keys`: {keys} are too few; {MIN_KEYS} or more are needed"
         );
-        let between = format!("not at most {MAX_THREADS}");
+        let between = format!("above {MAX_THREADS}");
         check_list("frozen", &self.frozen, &between, |&frozen| {
             frozen <= MAX_THREADS
         })?;

@@ -139,7 +139,7 @@ fn parse(text: &str) -> Result<Rows> {
     );
     ensure!(
         text.ends_with('\n'),
-        "its last row is cut off; remove it, and add a round with --append 1"
+        "its last row is cut off; remove it, and for a sweep add a round with --append 1"
     );
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     Ok(if text.starts_with("study,experiment,") {

@@ -171,8 +171,8 @@ pub struct Setting {
     /// Seed of keys and orders.
     #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
-    /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
-    /// lies at other places, as `scripts/publish.sh --placements` makes them. By default this program alone.
+    /// Builds of this program with code at other addresses, as `scripts/publish.sh --placements` makes them.
+    /// Rounds alternate between them. By default, this program measures every round.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     #[serde(skip)]
     pub builds: Vec<PathBuf>,
@@ -301,7 +301,8 @@ struct View<'a, O: 'static> {
 impl<O: DeserializeOwned> Study<O> {
     /// Returns the tables and the figure of samples whose options are in their description.
     pub fn shown(&self, samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
-        let sidecar = sidecar.context("its description, NAME.machine.toml, is missing")?;
+        let sidecar = sidecar
+            .context("NAME.machine.toml with the study's options is missing; measure again")?;
         let options = sidecar.experiment.clone().try_into()?;
         Ok(self.sheet(&options, samples, &sidecar.machine_line()))
     }
@@ -338,7 +339,7 @@ impl<O> Study<O> {
         let mut notes = MEDIANS.to_owned();
         if self.compares() {
             notes += &format!(
-                " Faster and slower: how many times as good {ours} is, within rounds; the whole interval is further from 1 than \
+                " Times as good: ratios within rounds. Faster or slower: the whole interval is further from 1 than \
                  that of {ours} over itself."
             );
         }
@@ -410,7 +411,7 @@ impl<O> View<'_, O> {
             header.extend(
                 quantity
                     .better
-                    .map(|_| format!("{} as good", self.subjects[0])),
+                    .map(|_| format!("{}: times as good", self.subjects[0])),
             );
         }
         for place in (self.study.tabled)(case, self.places(case)) {

@@ -48,8 +48,8 @@ pub struct Options {
     /// Seed of keys and orders instead of that of the experiment.
     #[arg(long, value_name = "N", value_parser = seeds())]
     seed: Option<u64>,
-    /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
-    /// lies at other places, as `scripts/publish.sh --placements` makes them. By default this program alone.
+    /// Builds of this program with code at other addresses, as `scripts/publish.sh --placements` makes them.
+    /// Rounds alternate between them. By default, this program measures every round.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     builds: Vec<PathBuf>,
     /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
@@ -178,9 +178,9 @@ fn earlier_results(
 ) -> Result<(Vec<Row>, Sidecar)> {
     let csv = files.csv.display();
     let rows =
-        row::read(&files.csv).with_context(|| format!("--append: no rounds to add to in {csv}"))?;
+        row::read(&files.csv).with_context(|| format!("--append: cannot add rounds to {csv}"))?;
     let Rows::Sweep(rows) = rows else {
-        bail!("--append: {csv} is not of a sweep");
+        bail!("--append: {csv} is from a study; rounds can be added only to a sweep");
     };
     let mut before = Sidecar::read(&files.sidecar)?;
     let rounds = before.experiment.get("rounds").and_then(Value::as_integer);

@@ -42,7 +42,7 @@ impl Axis {
     fn name(self) -> &'static str {
         match self {
             Frozen => "frozen threads",
-            Offered => "share of the closed loop's throughput that is due (0: the closed loop)",
+            Offered => "operations due, as a share of closed-loop throughput (0: closed loop)",
             Load => "load factor",
             Hit => "lookups of present keys in %",
             Threads => "threads",
@@ -374,7 +374,7 @@ impl<'a> View<'a> {
         Panel {
             names: [
                 String::new(),
-                format!("throughput of {} over it", self.first),
+                format!("throughput, {} over rival", self.first),
             ],
             scales: [Scale::Linear, Scale::Log],
             rows: rivals.iter().map(|rival| (*rival).to_owned()).collect(),
@@ -428,7 +428,7 @@ impl<'a> View<'a> {
         let limits = self.limits().join(" ");
         let _ = write!(text, "Medians of {at_most}{rounds}; {marks}. {limits}");
         if has_rivals {
-            let _ = write!(text, " {}: the same again, so noise.", self.itself);
+            let _ = write!(text, " {} repeats {}: noise.", self.itself, self.first);
         }
         if self.axis == Frozen {
             text += " Frozen threads stopped in the middle of an insert or remove. Dots: single rounds.";
@@ -453,8 +453,8 @@ impl<'a> View<'a> {
         let is_judged = |row: &Row| row.ratio.is_some() && row.p50_ns.is_none();
         if self.rows.iter().any(is_judged) && self.axis != Frozen {
             notes.push(format!(
-                "Faster, slower: the whole interval is further from 1 than that of {} over itself, as {}. Undecided (N rounds): \
-                 only N rounds were undisturbed, of {MIN_VALUES} that are needed; brackets are the range of all.",
+                "Faster or slower: the whole interval is further from 1 than that of {} over {}. Undecided (N rounds): \
+                 only N undisturbed rounds, but {MIN_VALUES} are needed; brackets are the range of all rounds.",
                 self.first, self.itself
             ));
         }
@@ -504,7 +504,7 @@ impl<'a> View<'a> {
         };
         let costs: Vec<_> = self.subjects.iter().filter_map(cost).collect();
         let costs = costs.join(", ");
-        (!costs.is_empty()).then(|| format!("Bits per key at most, and false positives: {costs}."))
+        (!costs.is_empty()).then(|| format!("Maximum bits per key, false positive rate: {costs}."))
     }
 }
 

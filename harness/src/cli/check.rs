@@ -45,8 +45,8 @@ pub(super) struct Options {
     /// violation may take a while to reappear.
     #[arg(long, value_name = "R", requires = "seed")]
     round: Option<u64>,
-    /// Give up when a round has not ended for this long: its threads are deadlocked or livelocked.
-    /// A round takes less than a second, or a few on a busy machine.
+    /// Seconds after which an unfinished round counts as deadlocked or livelocked. A round takes less than
+    /// a second, or a few on a busy machine.
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
     patience: Duration,
 }
@@ -130,7 +130,9 @@ fn search(
         say!("no violation{as_set}");
         // In tables that are meant to be full, half of the inserts are refused.
         if totals.refused > totals.inserts / 10 * 9 {
-            say!("note: nearly all inserts were refused, so little was checked");
+            say!(
+                "note: nearly all inserts were refused, so little was checked; check the size in `with_buckets`"
+            );
         }
     }
     Ok(totals)
@@ -143,16 +145,16 @@ fn announce(subject: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!(
         "  {}",
         if perturbation::AVAILABLE {
-            "this build has steps: threads are stopped in the middle of calls"
+            "this build has the feature `steps`: it stops threads inside calls"
         } else {
-            "this build has no steps: calls overlap by chance alone; with `--features steps` threads are stopped in the \
-             middle of calls"
+            "this build lacks the feature `steps`: calls overlap only by chance; `cargo run --features steps` also \
+             stops threads inside calls"
         }
     );
     if !subject.candidate.names_classes()? {
         note!(
-            "  it does not reveal which keys it treats as equal: only missed keys are violations, not \
-             wrong finds or refusals"
+            "  it does not implement `Subject::class`: only missed keys are violations, not false finds \
+             or refusals"
         );
     }
     Ok(())

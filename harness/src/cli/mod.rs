@@ -74,7 +74,7 @@ enum Command {
     /// `cargo run --release -p harness --features simulation -- simulate experiments/quick.toml`
     ///
     /// Writes simulated-NAME.csv, whose rows are like those of a sweep but name the machine, and its
-    /// description and figure. Ignores `threads`, `rounds` and `seconds` of the experiment.
+    /// description and figure. Ignores `against`, `threads`, `rounds` and `seconds` of the experiment.
     Simulate {
         /// The experiment to simulate: a file, or the name of one in experiments/.
         experiment: PathBuf,
@@ -83,19 +83,19 @@ enum Command {
     },
     /// Redraw the figure of a CSV file.
     Plot(plot::Options),
-    /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
-    /// them.
+    /// Measure the lock-free filter against its rivals, and write figures and their page, report.html.
     ///
-    /// Measures pair.toml, or with --full every published figure without a †: also
+    /// Measures pair.toml, or with --full every figure without a † in paper-figures/index.md: also
     /// throughput against threads within and beyond the caches, oversubscription, speed of lookups and updates, latency,
     /// rivals, relatives, load factor, ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many
-    /// cores. The studies, `stalls` and the simulation take `--out` alone; `stalls` also `--cores`. Files and Ctrl-C are as
-    /// for `sweep`; the page is report.html. To measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
+    /// cores. The studies and the simulation use only the option `--out`; `stalls` uses `--out` and `--cores`.
+    /// Files and Ctrl-C are as for `sweep`. For figures to publish, use
+    /// `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
-        /// Run pairs alone, five minutes on two cores (the default).
+        /// Run only pairs: five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour on two cores, with 4 GB of memory. Uses up to four threads per core.
+        /// Run everything: about an hour on two cores, with 4 GB of memory. Uses up to 16 threads per core.
         #[arg(long)]
         full: bool,
         #[command(flatten)]

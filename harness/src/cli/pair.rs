@@ -23,6 +23,6 @@ pub(super) fn pair(registry: &Registry, mut pair: Pair) -> Result<Ending> {
     }
     let experiment = Experiment::parse(include_str!("../../../experiments/pair.toml"))?;
     let experiment = pair.sweep.change(registry, experiment);
-    let experiment = experiment.context("in the experiment that `pair` makes of these names")?;
+    let experiment = experiment.context("in the experiment of `pair` with these names")?;
     sweep::sweep(registry, vec![experiment], None, &pair.sweep)
 }

@@ -113,7 +113,7 @@ pub fn check_memory(option: &str, bytes: f64) -> Result<()> {
     let gib = |bytes: f64| bytes / f64::from(1 << 30);
     ensure!(
         bytes <= available,
-        "{option}: needs up to {:.1} GiB of memory; at most {:.1} GiB are available",
+        "{option}: needs up to {:.1} GiB of memory, but at most {:.1} GiB are available; use fewer keys",
         gib(bytes),
         gib(available)
     );

@@ -102,7 +102,7 @@ const INSERT: [Quantity; 3] = [
 pub static STUDY: Study<Growth> = Study {
     name: "growth",
     title: "Sets that grow a thousandfold under load",
-    question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
+    question: "What does growing cost in throughput, latency and memory?",
     check: |growth| machine::check_memory("--keys", growth.keys as f64 * BYTES_PER_KEY),
     subjects: |_, _| described(&SUBJECTS),
     alone: true,

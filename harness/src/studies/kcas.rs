@@ -79,8 +79,8 @@ const STUCK: Quantity = Quantity::new("stuck threads", None, None);
 
 pub static STUDY: Study<Kcas> = Study {
     name: "kcas",
-    title: "Changing k words at one moment",
-    question: "What does changing k words at one moment cost, and who does it best?",
+    title: "Changing k words atomically",
+    question: "What do atomic changes of k words cost, and which engine is fastest?",
     check: unchecked,
     subjects: |_, _| {
         let describe = |engine: &EngineInfo| {

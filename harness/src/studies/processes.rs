@@ -48,8 +48,9 @@ use crate::worker::{self, Worker};
 
 /// Measure one filter that several processes share: throughput, and what happens when they are killed or stopped.
 ///
-/// The shared lock-free filter is compared with a cuckoo filter of the same layout under robust mutexes, in the same kind of
-/// file. Each process looks up, inserts and removes keys of its own at a load of 0.9, and every answer is checked.
+/// The shared lock-free filter is compared with a cuckoo filter of the same layout under robust mutexes, also in a
+/// file. Each process looks up, inserts and removes keys of its own at a load of 0.9. A lost key is an error, except
+/// with pybloomfiltermmap3.
 ///
 /// `--with redis` adds a cuckoo filter in a Redis server, on a Unix socket and without persistence. `Redis` sends one call per round
 /// trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten calls, as a worker with
@@ -68,7 +69,7 @@ pub struct Processes {
     /// Buckets of each filter, of four slots.
     #[arg(long, value_name = "N", default_value_t = 1 << 16, value_parser = within(64..=1 << 24))]
     pub buckets: usize,
-    /// Seconds of turns, of kills and of stops, for each subject and number of processes.
+    /// Seconds per phase (turns, kills, stops), for each subject and number of processes.
     #[arg(long, value_name = "S", default_value = "1", value_parser = as_number, allow_negative_numbers = true)]
     pub seconds: f64,
     /// Rivals that need other programs, separated by commas.
@@ -100,7 +101,7 @@ const OPENED: &str = "opening the file";
 
 pub static STUDY: Study<Processes> = Study {
     name: "processes",
-    title: "One filter that processes share, while some are killed",
+    title: "One filter that processes share, while some are killed or stopped",
     question: "What do processes that share a filter gain from lock freedom, and what does it cost?",
     check: unchecked,
     subjects: |study, _| {

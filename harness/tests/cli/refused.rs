@@ -13,7 +13,7 @@ const REFUSED: &str = "
 1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not available to this process | available cores
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
 2 | sweep tiny.toml --append 2 --rounds 2 | cannot be used with
-1 | sweep tiny.toml --append 2 | --append: no rounds to add to
+1 | sweep tiny.toml --append 2 | --append: cannot add rounds to
 1 | sweep tiny.toml --out tiny.toml/r | cannot write results | --out
 1 | sweep tiny.toml --out tiny.toml | tiny.toml is not a directory | --out
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
@@ -32,7 +32,7 @@ const REFUSED: &str = "
 2 | check --subjects lock-free --round 1000000 | --seed
 2 | pair lock-free | 2 values | RIVAL
 1 | pair lock-free word-look | did you mean \"word-lock\"?
-1 | pair lock-free lock-free | makes of these names | `against`
+1 | pair lock-free lock-free | with these names | `against`
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 1,257 | error: invalid value
 2 | kcas --seconds -1 | '-1' | --seconds | above 0

@@ -11,7 +11,8 @@ pub type AblationControl = Ablation;
 
 impl Variant for AblationControl {
     const NAME: &'static str = "ablation-control";
-    const DESCRIPTION: &'static str = "our filter without its attempt at each update before the loop, made of the parts that the ablations change";
+    const DESCRIPTION: &'static str =
+        "our filter without the fast path of updates, made of the parts that the ablations change";
 }
 
 /// The published lookup, with paths carried out atomically. It misses keys as `two-phase` does.
@@ -88,5 +89,6 @@ pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, Reus
 
 impl Variant for AblationUncounted {
     const NAME: &'static str = "ablation-uncounted";
-    const DESCRIPTION: &'static str = "the control without knowing how many keys there are, which each thread counts in the others";
+    const DESCRIPTION: &'static str =
+        "the control without a count of its keys, which each thread keeps in the others";
 }

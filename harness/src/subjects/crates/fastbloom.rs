@@ -28,7 +28,7 @@ impl<const HASHES: u32> Subject for Fastbloom<HASHES> {
         "the published crate fastbloom 0.17, an atomic Bloom filter of the same false positive rate",
         "the crate fastbloom with our memory, and four hashes for our false positive rate at 0.92",
     ][(HASHES > 0) as usize];
-    const GUARANTEES: &'static str = "wait-free; what an insert that has returned wrote is found";
+    const GUARANTEES: &'static str = "wait-free; a key is found once its insert has returned";
     const OPERATIONS: Operations = Operations::INSERT;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
