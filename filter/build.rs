@@ -6,7 +6,8 @@ fn main() {
     if autocfg::new().probe_path("std::hint::select_unpredictable") {
         autocfg::emit("has_select_unpredictable");
     }
-    // As in kcas. (Another crate must not turn `kcas/__steps` on without `__steps` here, which this script would not see.)
+    // As in kcas. (Another crate must not turn `kcas/__steps` on without `__steps` here, which this script would not
+    // see.)
     autocfg::emit_possibility("shared_words");
     let has = |name: &str| std::env::var_os(name).is_some();
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);

@@ -13,8 +13,8 @@ use crate::geometry::Location;
 use crate::lookup;
 use crate::traits::Filter;
 
-/// Number of keys whose buckets are prefetched before the first is used: more than the cache misses that a core can have
-/// in flight, so that the wait at the end of a group is short compared with the group.
+/// Number of keys whose buckets are prefetched before the first is used: more than the cache misses that a core can
+/// have in flight, so that the wait at the end of a group is short compared with the group.
 pub(crate) const FETCHED: usize = 64;
 
 /// Writes to `found`, for each key, whether its class has a copy. Keys are located in the same pass as they are
@@ -43,7 +43,8 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Calls `one` for each hash, in order, once the filter has prefetched the buckets of its group. They may change before the call, which reads them again.
+/// Calls `one` for each hash, in order, once the filter has prefetched the buckets of its group. They may change before
+/// the call, which reads them again.
 pub(crate) fn in_fetched_groups<F: Filter + ?Sized, R>(
     filter: &F,
     hashes: &[u64],

@@ -192,8 +192,8 @@ impl<const SLOTS: usize, const BITS: usize, W: Storage> Buckets<SLOTS, BITS, W> 
         }
     }
 
-    /// Returns what a snapshot has of a bucket, provided that a bucket can hold it. In shared memory, another process may have
-    /// emptied its place, or filled it with anything.
+    /// Returns what a snapshot has of a bucket, provided that a bucket can hold it. In shared memory, another process
+    /// may have emptied its place, or filled it with anything.
     pub(crate) fn possible(&self, slots: Option<u64>, is_possible: impl Fn(u64) -> bool) -> u64 {
         slots
             .filter(|&slots| is_possible(slots))

@@ -140,18 +140,18 @@ impl<K, S> Builder<K, S> {
     /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
     /// part. For 0 keys, it still makes a small table.
     ///
-    /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
-    /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300, and of 2,000 for 1,000
-    /// (`filter/tests/ordinary/capacity.rs`). With two slots, one of 10^8 or more keys that are
-    /// [inserted if absent](CuckooFilter::insert_if_absent) may be refused now and then: their eviction paths are one bucket
-    /// shorter. Of this and [`buckets`](Self::buckets), the last call counts.
+    /// It is rare for any of the `n` inserts to fail: in each layout that was tried, at most 3 of 10,000 tables
+    /// for up to 100 keys refused a key, 3 of 6,666 tables for 300 keys, and 3 of 2,000 tables for 1,000 keys
+    /// (`filter/tests/ordinary/capacity.rs`). With two slots and 10^8 or more keys, a table may refuse a key that is
+    /// [inserted if absent](CuckooFilter::insert_if_absent), since those eviction paths are one bucket shorter. Of
+    /// this and [`buckets`](Self::buckets), the last call counts.
     ///
     /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins to
-    /// grow at between 0.37 and 1.2 times this many keys. But its table begins with 8 KiB or more, so for small `n` it
-    /// grows later. (With exactly 8 KiB, if neither this function nor `buckets` is called.)
+    /// A growing filter rounds the number of buckets down to a power of two. It begins to grow at between 0.37 and 1.2
+    /// times `n` keys, or later if `n` is small, because its table begins with at least 8 KiB (with exactly 8 KiB if
+    /// neither this function nor `buckets` is called).
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -160,16 +160,16 @@ impl<K, S> Builder<K, S> {
     /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
     /// than a number of keys. Of this and [`capacity`](Self::capacity), the last call counts.
     ///
-    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of the layouts that meet
-    /// the rate, the one with the most slots is chosen. A growing filter begins with this number rounded down
+    /// With a [false positive rate](Builder::false_positive_rate), the layout with the most slots that meets the rate
+    /// is chosen, since all layouts then take the same memory. A growing filter begins with this number rounded down
     /// to a power of two, and with at least 16.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
     }
 
-    /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
-    /// [mixed](crate::mix), so they need not be good in all their bits. A field of a struct names the hasher alone:
+    /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are [mixed](crate::mix), so they need
+    /// not be good in all their bits. The type of the filter names the hasher as [`Mixed`]:
     ///
     /// ```
     /// use std::hash::RandomState;
@@ -185,8 +185,8 @@ impl<K, S> Builder<K, S> {
     /// # Ok::<(), filter::BuildError>(())
     /// ```
     ///
-    /// Which keys are equal may depend on the hasher: to the [default](FixedState) one, equal numbers of different
-    /// types are one key, and to `RandomState` they are not.
+    /// Which keys are equal may depend on the hasher: to the [default](FixedState) one, equal integers of at most 64
+    /// bits are one key whatever their types (except the `u8` 255), and to `RandomState` they are not.
     ///
     /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
     /// does not reveal its own ([`save`](crate::save#hashers)).
@@ -220,8 +220,8 @@ pub(crate) fn built<F>(result: Result<F, BuildError>) -> F {
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
-    /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
-    /// is checked when the filter is built, at compile time ([`Layout`]; `cargo check` accepts any).
+    /// Sets another layout, with `SLOTS2` slots of `BITS2` bits in each bucket. A layout that does not exist is a
+    /// compile-time error at `build` ([`Layout`]; `cargo check` accepts any).
     pub fn layout<const SLOTS2: usize, const BITS2: usize>(
         self,
     ) -> Builder<Layout<SLOTS2, BITS2>, S> {
@@ -262,16 +262,15 @@ pub trait Loadable {
 ///
 /// The builder of each kind loads what it builds: a [`CuckooFilter`], an
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter),
-/// or, for a [rate](Builder::false_positive_rate), a [`DynCuckooFilter`](crate::DynCuckooFilter) in whatever layout
-/// it was saved, if that meets the rate and is among those chosen for a rate; any other is a [`LoadError::Layout`].
+/// or, for a [rate](Builder::false_positive_rate), a [`DynCuckooFilter`](crate::DynCuckooFilter) in any layout that
+/// `false_positive_rate` can choose and that meets the rate. Other layouts return [`LoadError::Layout`].
 impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// Loads the filter that was saved as these bytes.
     ///
-    /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
-    /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
-    /// `bytes` is known to be right, and then no more than that length (for a moment twice as much, for a
-    /// growing filter), apart from a few KiB that every filter has and what a growing one
-    /// [reserves](Builder::reserved_bytes).
+    /// Returns exactly the filter that was saved, or an error: the call detects damage, another layout and, [as
+    /// far as possible](crate::save#hashers), another hasher. It checks the length of `bytes` before it allocates
+    /// anything. Then it allocates at most that length (for a moment twice as much, for a growing filter), plus a few
+    /// KiB that every filter has and what a growing filter [reserves](Builder::reserved_bytes).
     ///
     /// ```
     /// use filter::CuckooFilter;

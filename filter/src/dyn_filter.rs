@@ -159,14 +159,13 @@ impl Rate {
 pub type DynBuilder<S = FixedState> = Builder<Rate, S>;
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
-    /// Chooses the layout at run time: the one that takes the least memory and is wrong about at
-    /// most `rate` of the keys that are not in the filter, however full it is. For example, 0.01 is
-    /// one in a hundred.
+    /// Builds a [`DynCuckooFilter`] in the smallest layout that reports at most `rate` of the absent keys as present,
+    /// however full the filter is. For example, 0.01 is one in a hundred. `rate` must be below 1 and not below about
+    /// one in 67 million; [`build`](Builder::build) checks this.
     ///
-    /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
-    /// the same size it chooses the one in the [table](crate::layout#layouts) with the longest
-    /// timestamps, which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
-    /// [`DynCuckooFilter::layout`] returns the layout chosen. So what is built is a [`DynCuckooFilter`].
+    /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of the same size,
+    /// it chooses the one in the [table](crate::layout#layouts) with the longest timestamps, which may be as short as
+    /// [7 bits](crate::layout#when-a-timestamp-wraps). [`DynCuckooFilter::layout`] returns the layout.
     pub fn false_positive_rate(self, rate: f64) -> DynBuilder<S> {
         self.of_kind(Rate(rate))
     }

@@ -29,8 +29,8 @@ use crate::{batch, lookup, update};
 /// [`insert`](Self::insert) adds one copy, [`remove`](Self::remove) takes one,
 /// [`contains`](Self::contains) asks whether there are any; the trait [`Filter`] describes each call.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread, except
-/// inside the allocator or [a lock of its first update](crate#guarantees). Lookups write nothing.
+/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread
+/// ([exceptions](crate#guarantees)). Lookups write nothing.
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -46,8 +46,8 @@ use crate::{batch, lookup, update};
 /// assert_eq!(seen.len(), 1);
 /// ```
 ///
-/// `W` says where its words are: in the memory of this process, or in a file that processes share, if it is a
-/// `SharedCuckooFilter` (feature `shared`, Linux).
+/// `W` is where its words are stored: in the memory of this process or, for a `SharedCuckooFilter` (feature `shared`,
+/// 64-bit Linux), in a file that processes share.
 pub struct CuckooFilter<
     S = FixedState,
     const SLOTS: usize = 4,
@@ -168,14 +168,14 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
         self.locate(self.hash_one(key)).into()
     }
 
-    /// Inserts every copy of another filter and returns their number. Both filters need the same layout, number of buckets and
-    /// hasher. Other threads may change both during the call.
+    /// Inserts every copy of another filter and returns their number. Both filters need the same layout, number of
+    /// buckets and hasher. Other threads may change both during the call.
     ///
-    /// After `Ok`, each key that was in `source` during the whole call is found here, unless a thread removes it here. Each class
-    /// gains as many copies as `source` held of it at some moment of the call, as in [`try_clone`](Self::try_clone): if both
-    /// filters hold a key once, the result is two copies. False positives add up, because fingerprints are inserted, not keys.
-    /// If the filter is its own source, each class has twice as many copies then. Several copies of each key
-    /// [need more room](crate::limits) than as many keys.
+    /// After `Ok`, each key that was in `source` during the whole call is found here, unless a thread removes it here.
+    /// Each class gains as many copies as `source` held of it at some moment of the call, as in
+    /// [`try_clone`](Self::try_clone): if both filters hold a key once, the result is two copies. False positives add
+    /// up, because fingerprints are inserted, not keys. A filter that is its own source ends up with twice as many
+    /// copies of each class. Several copies of each key [need more room](crate::limits) than as many distinct keys.
     ///
     /// ```
     /// use filter::CuckooFilter;
@@ -188,11 +188,13 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Progress: lock-free, as [`try_clone`](Self::try_clone), whose time and memory it needs in `source`. The call is not atomic:
-    /// each copy is one [`insert`](Self::insert) with its own linearization point.
+    /// Progress, time and memory: as for a [`try_clone`](Self::try_clone) of `source`, without the table of the clone,
+    /// plus one [`insert`](Self::insert) per copy. The call is not atomic: each insert has its own linearization
+    /// point.
     ///
     /// # Errors
-    /// [`InsertAllError`]; copies that were added before the error remain. To keep the filter as it was, insert into its clone.
+    /// [`InsertAllError`]; copies that were added before the error remain. To keep the filter as it was, insert into
+    /// its clone.
     #[doc(alias("union", "merge", "extend", "append"))]
     pub fn insert_all_from<V: Memory>(
         &self,
@@ -232,29 +234,26 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
 impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS, BITS, W> {
     /// Returns a separate filter with the same contents, in the memory of this process.
     ///
-    /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
-    /// saved filter) holds, for each class ([`Class`]), as many copies as the filter held at some
-    /// moment during the call; the moment may differ from class to class. Whatever was in the
-    /// filter throughout is in the copy, and whatever was in it at no moment is not. The source of
-    /// the module `snapshot` explains how and why.
+    /// Other threads may insert and remove during the call. The clone (like a save) holds, for each class
+    /// ([`Class`]), as many copies as the filter held at some moment of the call; the moment may differ from
+    /// class to class. A key present throughout the call is in the clone, and a key absent throughout is not
+    /// ([exceptions](crate::limits)). The source of the module `snapshot` explains why.
     ///
-    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups do nothing for it. Before an
-    /// insert or a remove adds or takes a fingerprint, it keeps the contents of both of its buckets for the copy, unless
-    /// another call has done so: two exchanges for each bucket.
+    /// **Time.** One pass over the table, with one exchange per bucket. Lookups do nothing for it. Before an insert or
+    /// a remove adds, moves or removes a fingerprint, it keeps the contents of that fingerprint's two buckets for the
+    /// clone, unless another call has done so: two exchanges per bucket.
     ///
-    /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
-    /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every
-    /// bucket that others keep before the call gets there. Address space for all buckets is reserved from
-    /// the start, and the call fails if the system refuses it.
+    /// **Memory.** The table of the clone ([`to_bytes`](Self::to_bytes): the bytes; [`write_to`](Self::write_to):
+    /// a buffer of 16 KiB), and 8 bytes, in whole pages, per bucket that other threads keep before the call reaches
+    /// it. Address space for all buckets is reserved at the start; the call fails if the system refuses it.
     ///
-    /// Progress: lock-free, apart from the allocator and what a thread's first operation under an id [may
-    /// lock](crate#guarantees); it ends after a limited number of steps for each bucket, however much others insert and remove,
-    /// unless they take copies as well, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No
-    /// linearization point: each class has its own.
+    /// Progress: lock-free ([exceptions](crate#guarantees)). The number of steps per bucket is bounded, unless other
+    /// threads keep cloning or saving the filter, or have a K-CAS in progress in the same bucket whenever the call
+    /// looks. No linearization point: each class has its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads
-    /// are taken.
+    /// [`SnapshotError`]: if there is not enough memory, or all [`max_threads`](crate::max_threads) ids are in use;
+    /// for a shared filter, also if another clone or save is in progress, the system refuses, or the file is damaged.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<CuckooFilter<S, SLOTS, BITS>, SnapshotError>
     where

@@ -11,7 +11,7 @@
 //! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/ordinary/capacity.rs`
 //! fills a filter by means of a hasher that does nothing.
 //!
-//! All of this but the buckets holds for [growing](crate::growing) filters, too.
+//! The requirements on the hash also hold for [growing](crate::growing) filters.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -22,13 +22,12 @@ use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 /// this crate, as long as its `Hash` writes the same; so a [saved](crate::save) filter can be loaded elsewhere, and
 /// hashes can be sent to another process.
 ///
-/// Each integer a key writes is hashed as eight bytes, little-endian, and sign-extended if it is
-/// signed; so equal numbers of different types are the same key. So are a negative number and that number plus 2^64,
-/// such as -1 and `u64::MAX`, since their eight bytes are the same. (128-bit integers are sixteen
-/// bytes.) A slice of bytes is hashed as it is. Each of these is hashed with the hash of what came
-/// before it as the seed; the first with the seed of rapidhash itself, so that the hash of a `u64`
-/// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
-/// `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as hashing a short string.
+/// Each integer that a key writes is hashed as eight bytes, little-endian and sign-extended if it is signed. Equal
+/// numbers of different types are therefore the same key, and so are a negative number and that number plus 2^64, such
+/// as -1 and `u64::MAX`. Two exceptions: 128-bit integers are hashed as sixteen bytes, and the `u8` 255, with which a
+/// `str` ends, adds `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as hashing a short string. A slice
+/// of bytes is hashed as it is. The seed of each hash is the hash of what came before, and the first seed is that of
+/// rapidhash itself, so the hash of a `u64` is rapidhash V3 of its bytes.
 ///
 /// Four kinds of keys hash differently on other machines, because of what the standard library passes to the
 /// hasher: slices and arrays of integers wider than a byte, and IP addresses (so socket addresses, too), depend
@@ -129,12 +128,10 @@ impl Hasher for FixedHasher {
     }
 }
 
-/// Turns a hash that is merely distinct, such as a number used as its own hash, into a good one:
-/// each bit of the result depends on each bit of `hash`. Distinct hashes stay distinct.
+/// Returns a hash of which each bit depends on each bit of `hash`. Distinct hashes stay distinct.
 ///
-/// The functions that take a hash, such as [`insert_hash`](crate::Filter::insert_hash), use
-/// it as it is: if you make hashes elsewhere and are not sure of all their bits, mix them with this
-/// function first.
+/// The functions that take a hash, such as [`insert_hash`](crate::Filter::insert_hash), use it as it is. If you make
+/// hashes elsewhere and are not sure of all their bits, for example numbers used as their own hashes, mix them first.
 #[inline]
 pub const fn mix(hash: u64) -> u64 {
     // The finalizer of SplitMix64 (Stafford's thirteenth variant).

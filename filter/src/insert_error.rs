@@ -3,11 +3,13 @@
 use crate::snapshot::SnapshotError;
 use crate::update_error::UpdateError;
 
-/// Why a key was not inserted. Except after `Damaged`, the contents are unchanged, although a growing filter may have grown.
+/// Why a key was not inserted. Except after `Damaged`, the contents are unchanged, although a growing filter may have
+/// grown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// Both buckets of the key are full, and no eviction path to an empty slot was found. A growing filter never returns this.
+    /// Both buckets of the key are full, and no eviction path to an empty slot was found. A growing filter never
+    /// returns this.
     ///
     /// Both were full at one moment. The search looks at one bucket after another: if others move
     /// fingerprints meanwhile, it may miss a path that was there.
@@ -16,24 +18,23 @@ pub enum InsertError {
          (insert_if_absent) if keys repeat"
     )]
     Full,
-    /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: in the default layout almost
-    /// always copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
-    /// filter has no more room for copies of one key, unless its two buckets were the same one (as in a filter of one
-    /// bucket); but it may tell keys apart.
+    /// The key's class ([`Class`](crate::Class)) has as many copies as fit: in the default layout almost always copies
+    /// of the key itself, otherwise also of keys that the filter cannot tell from it. A larger filter may tell such
+    /// keys apart, but has no more room for copies of one key, unless the key's two buckets were the same one.
     #[error(
         "the filter holds {most} copies of this key, or of keys that it cannot tell from it, and has room for no \
          more: insert the key once (insert_if_absent), or remove copies"
     )]
     #[non_exhaustive]
     TooManyCopies {
-        /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one. In a growing filter, the number that it holds now: six, or three when both buckets
-        /// are the same one; a filter that has grown and is less than half full refuses from three on.
+        /// Number of copies in the class: 2 × `SLOTS`, or `SLOTS` if both buckets are the same one. In a growing
+        /// filter, six, or three if both buckets are the same one; at least three if it has grown and is less than
+        /// half full.
         most: u8,
     },
-    /// There is no room for the key in a growing filter, although its table is nearly empty: many of
-    /// the inserted keys have part of their hashes in common, or hundreds of thousands have three copies. A larger table would soon be as
-    /// crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
+    /// A growing filter has no room for the key although less than an eighth of its slots are occupied: many inserted
+    /// keys have part of their hashes in common, or hundreds of thousands have three copies. A larger table would soon
+    /// be as crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
          apart (with random seeds, for untrusted keys), and insert each key once (insert_if_absent)"
@@ -65,11 +66,11 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// All [`max_threads`](crate::max_threads) ids are in use.
+    /// No id is free: see [`UpdateError::TooManyThreads`](crate::UpdateError::TooManyThreads).
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
-    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are unreliable.
-    /// Only shared filters return this.
+    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are
+    /// unreliable. Only shared filters return this.
     #[error("{}", UpdateError::Damaged)]
     Damaged,
 }
@@ -83,8 +84,8 @@ impl From<UpdateError> for InsertError {
     }
 }
 
-/// Why not all copies of a filter were [inserted into another one](crate::CuckooFilter::insert_all_from). Copies that were added
-/// before the error remain.
+/// Why not all copies of a filter were [inserted into another one](crate::CuckooFilter::insert_all_from). Copies that
+/// were added before the error remain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertAllError {

@@ -26,26 +26,26 @@
 //! | 2×24 | 4,190,000 | 38.6 | 15 |
 //! | 2×28 | 67,100,000 | 38.6 | 7 |
 //!
-//! The error rate is that of a full table; it falls with the load. Bits per key are those at the
-//! [load to plan for](Layout::WORKABLE_LOAD); small tables take more. Shorter fingerprints save no memory, but leave more
-//! timestamp bits.
+//! The error rate is that of a full table; it falls with the load. Bits per key are those at the [load to plan
+//! for](Layout::WORKABLE_LOAD); small tables take more. Shorter fingerprints save no memory, but leave more timestamp
+//! bits.
 //!
 //! [`Builder::layout`](crate::Builder::layout) accepts others.
 //! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses among these, except 4×8.
 //!
 //! # When a timestamp wraps
 //!
-//! A lookup that finds nothing relies on its first bucket being unchanged between two reads. It misses a present key only
-//! if, in between,
+//! A lookup that finds nothing relies on its first bucket being unchanged between two reads. It misses a present key
+//! only if, in between,
 //!
-//! - the additions to the bucket are an exact multiple of 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) and leave the same
-//!   fingerprints in the same slots;
+//! - the additions to the bucket are an exact multiple of 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) and leave the
+//!   same fingerprints in the same slots;
 //! - the key moves into this bucket before the second bucket is read, and out again afterwards.
 //!
 //! A clone or save counts as one addition to every bucket, or as one for each thread that keeps a bucket's old contents
-//! at the same time. It leaves the fingerprints in place, so clones or saves alone can be enough. It relies on timestamps, too:
-//! if an update that moves a key is suspended while its first bucket's timestamp wraps to the same word, the copy may lack that
-//! key or have it twice. The filter itself is correct.
+//! at the same time. It leaves the fingerprints in place, so clones or saves alone can be enough. It relies on
+//! timestamps, too: if an update that moves a key is suspended while its first bucket's timestamp wraps to the same
+//! word, the copy may lack that key or have it twice. The filter itself is correct.
 //!
 //! At 30 ns per addition, a wrap takes at least 1 min with 31 bits, 1 ms with 15, 60 µs with 11, and 4 µs with 7, as in
 //! [4×12 with ages](crate::expiring). Only a suspended lookup takes that long. `filter/tests/steps/timestamp_wrap.rs`
@@ -59,9 +59,9 @@ const MIN_TIMESTAMP_BITS: usize = 7;
 
 /// The division of a bucket's word: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the rest of the 63 bits.
 ///
-/// A layout has at least one slot, fingerprints of 2 to 32 bits, and at least 7 timestamp bits. This is checked at compile
-/// time, when the layout is used. Measured constants, such as [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may change in a later
-/// release.
+/// A layout has at least one slot, fingerprints of 2 to 32 bits, and at least 7 timestamp bits. This is checked at
+/// compile time, when the layout is used. Measured constants, such as [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may
+/// change in a later release.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const SLOTS: usize, const BITS: usize>(pub(crate) ());
 
@@ -83,12 +83,12 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     #[doc(hidden)]
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
-    /// The load factor to plan for: 0.83 with two slots, 0.92 with three, 0.95 with four, 0.96 with five, 0.97 with six, and
-    /// 0.975 with more. Not every layout reaches it dependably ([`DEPENDABLE`](Self::DEPENDABLE)).
+    /// The load factor to plan for: 0.83 with two slots, 0.92 with three, 0.95 with four, 0.96 with five, 0.97 with
+    /// six, and 0.975 with more. Not every layout reaches it dependably ([`DEPENDABLE`](Self::DEPENDABLE)).
     ///
     /// It is somewhat below the load at which an insert was first refused in tables of 2^18 buckets (`harness memory`;
-    /// larger tables refuse a little earlier). Because searches are bounded, that load is somewhat below the theoretical
-    /// threshold for two choices of buckets (0.897, 0.959, 0.980 and 0.990 with two to five slots).
+    /// larger tables refuse a little earlier). Because searches are bounded, that load is somewhat below the
+    /// theoretical threshold for two choices of buckets (0.897, 0.959, 0.980 and 0.990 with two to five slots).
     pub const WORKABLE_LOAD: f64 = match SLOTS {
         1 => 0.20,
         2 => 0.83,
@@ -99,18 +99,19 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         _ => 0.975,
     };
 
-    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be built for a
-    /// number of keys. Three kinds of layouts do not:
+    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be built for
+    /// a number of keys. Three kinds of layouts do not:
     ///
-    /// - one slot per bucket: an eviction path has no branches, and three keys with the same two buckets are one too many;
+    /// - one slot per bucket: an eviction path has no branches, and three keys with the same two buckets are one too
+    ///   many;
     /// - fingerprints of fewer than seven bits: they lead to few different buckets;
-    /// - two slots and fewer than ten bits: five keys of one class are one too many, and a large table has such a class by
-    ///   chance. With seven bits, one table in 20 for 10^7 keys has one; with nine bits, one in 9 of the greatest tables,
-    ///   which have 2^32 buckets.
+    /// - two slots and fewer than ten bits: five keys of one class are one too many, and a large table has such a class
+    ///   by chance. With seven bits, one table in 20 for 10^7 keys has one; with nine bits, one in 9 of the greatest
+    ///   tables, which have 2^32 buckets.
     ///
     /// In every dependable layout, fewer than one in 20 of the greatest tables has a class with too many keys. An
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has at most one copy of a class, so there two slots of at least
-    /// seven bits are dependable.
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has at most one copy of a class, so there two slots of at
+    /// least seven bits are dependable.
     pub const DEPENDABLE: bool = Self::DEPENDABLE_FOR_SETS && !(SLOTS == 2 && BITS < 10);
 
     /// [`DEPENDABLE`](Self::DEPENDABLE) for a filter with at most one copy of a class: no class has too many.
@@ -121,8 +122,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// because one fingerprint is twice as frequent as the others.
     ///
     /// It is an upper bound, because several slots may match at once: with 7 bits, 6 % fewer were measured. With four
-    /// bits or fewer, it may be greater than 1. At a lower load the rate is proportionally lower: 95 % of this at a load
-    /// of 0.95.
+    /// bits or fewer, it may be greater than 1. At a lower load the rate is proportionally lower: 95 % of this at a
+    /// load of 0.95.
     ///
     /// All error rates in these docs are defined this way ([table](self#layouts)).
     pub const FALSE_POSITIVE_RATE: f64 = {

@@ -34,32 +34,33 @@
 //!
 //! [`limits`] lists the exceptions to each.
 //!
-//! - **No false negatives.** A key that was inserted, and neither removed nor expired, is found, even while other threads
-//!   move it.
-//! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end, which
-//!   its docs name. A batch is not atomic: each key is a separate call. `len`, clones and saves do not show one instant of the whole
-//!   filter.
-//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a call that
-//!   registers its thread may also take the dynamic linker's lock: usually its first insert, remove, clone, save or
-//!   `advance`, or [`register_thread`].
+//! - **No false negatives.** A key that was inserted, and neither removed nor expired, is found, even while other
+//!   threads move it.
+//! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end,
+//!   which its docs name. A batch is not atomic: each key is a separate call. `len`, clones and saves do not show one
+//!   instant of the whole filter.
+//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc,
+//!   registering a thread may also take the dynamic linker's lock. Usually a thread is registered by its first insert,
+//!   remove, clone, save or `advance`, or by [`register_thread`].
 //! - **Lookups** write nothing and allocate nothing.
-//! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the key is
-//!   removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
+//! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the
+//!   key is removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
 //! - **A refused insert leaves the contents unchanged.** A full filter returns an error. It never drops a key.
 //! - **No `unsafe`**, here or in `kcas`. The optional features `huge-pages` and `shared` use crates that have some.
 //!
 //! # Limits
 //!
-//! - Remove only keys that you inserted, once for each insert that returned `Ok(())` or `Ok(true)`. From an expiring filter,
-//!   which keeps one copy, remove a key once, before it expires. Any other remove can delete another key.
-//! - A fixed-size filter that is full refuses inserts. It refuses a ninth copy of any key.
+//! - Remove only keys that you inserted, once for each insert that returned `Ok(())` or `Ok(true)`. From an expiring
+//!   filter, which keeps one copy, remove a key once, before it expires. Any other remove can delete another key.
+//! - A full fixed-size filter refuses inserts. In the default layout, it refuses a ninth copy of any key.
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.
 //! - Filters do not store keys, so there is no `iter`, `get` or `retain`.
 //!
 //! # Saving and loading
 //!
-//! [`save`](Filter::save) replaces a file atomically while other threads write, and [`load`](CuckooFilter::load) reads it:
+//! [`save`](Filter::save) replaces a file atomically while other threads write, and [`load`](CuckooFilter::load) reads
+//! it:
 //!
 //! ```
 //! use filter::CuckooFilter;

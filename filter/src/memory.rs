@@ -30,7 +30,8 @@ pub trait Memory: Storage + Send + Sync + Sized {
         action: impl FnOnce(&AtomicU64) -> R,
     ) -> Result<R, TooManyThreads>;
 
-    /// Makes a change of the filter, and counts it. `change` returns by how much the number of copies has grown (wrapping).
+    /// Makes a change of the filter, and counts it. `change` returns by how much the number of copies has grown
+    /// (wrapping).
     ///
     /// # Errors
     /// Those of `change`, and those of having no id, before it is called.

@@ -111,7 +111,7 @@ macro_rules! methods {
             /// [`Filter::to_bytes`].
             ///
             /// # Errors
-            /// [`SnapshotError`]; the filter holds what it held.
+            /// [`SnapshotError`]; the filter is unchanged.
             pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
                 Filter::to_bytes(self)
             }
@@ -134,8 +134,8 @@ macro_rules! methods {
             }
         }
 
-        /// Loading a filter with the default hasher (and, for a `CuckooFilter`, in the default
-        /// layout); its builder loads others.
+        /// Loading a filter with the default hasher and, for a `CuckooFilter` or an `ExpiringCuckooFilter`, in the
+        /// default layout. Its builder loads filters with others.
         impl $default {
             /// Loads the filter that was saved as these bytes.
             ///
@@ -146,8 +146,7 @@ macro_rules! methods {
                 $start.load_bytes(bytes)
             }
 
-            /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
-            /// the filter's end.
+            /// Loads a filter from a reader, and reads nothing past the filter's end. A `BufReader` is not needed.
             ///
             /// # Errors
             /// [`LoadError`].

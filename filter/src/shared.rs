@@ -1,7 +1,7 @@
 //! Filters in files that processes share (64-bit Linux).
 //!
-//! Any process may be killed at any instruction. Updates and lookups of the others never wait for it, and lose no key; a process
-//! that opens the file again continues at once.
+//! Any process may be killed at any instruction. Updates and lookups of the others never wait for it, and lose no key;
+//! a process that opens the file again continues at once.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -18,38 +18,43 @@
 //!
 //! # After a kill
 //!
-//! A call that was killed takes effect wholly or not at all, perhaps after the kill: until its id is taken over, another thread
-//! may complete it. Opening the file, or [`take_over_all`](SharedCuckooFilter::take_over_all), decides all calls of killed
-//! processes, except where another process is just taking over the id, or something else still holds the memory. Of all callers
-//! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
+//! A killed call takes effect wholly or not at all, perhaps after the kill: until its id is taken over, another thread
+//! may complete it. Opening the file for updates, or [`take_over_all`](SharedCuckooFilter::take_over_all), decides
+//! all calls of killed processes, unless another process is taking over their ids or the system has not yet released
+//! their memory. Of all callers of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`,
+//! and it may be killed before it returns.
 //!
-//! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
-//!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`take_over_all`](SharedCuckooFilter::take_over_all) and
-//!   [`recount`](SharedCuckooFilter::recount) at a moment when nothing changes the filter.
-//! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
-//!   and continues later.
+//! - [`len`](CuckooFilter::len) may be off by one per killed thread, or by the slots of a
+//!   bucket if it was killed in [`remove_all`](SharedCuckooFilter::remove_all). To correct it, call
+//!   [`take_over_all`](SharedCuckooFilter::take_over_all), then [`recount`](SharedCuckooFilter::recount), while
+//!   nothing changes the filter.
+//! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was
+//!   saving, and continues later.
 //!
 //! # What is not promised
 //!
-//! - **Power failure, restart.** The file does not survive a restart of the system: [`OpenError::OtherBoot`]. To keep the keys,
-//!   save the filter elsewhere.
-//! - **File systems.** Put it on tmpfs, for example in `/dev/shm`. It does not work on NFS, or between virtual machines, and is
-//!   refused on overlayfs (in a container, outside its volumes).
+//! - **Power failure, restart.** The file does not survive a restart of the system: [`OpenError::OtherBoot`]. To keep
+//!   the keys, save the filter elsewhere.
+//! - **File systems.** Put it on tmpfs, for example in `/dev/shm`. It does not work on NFS, or between virtual
+//!   machines, and is refused on overlayfs (in a container, outside its volumes).
 //! - **Truncation.** A process that truncates the file kills the others (SIGBUS).
-//! - **Hostile writers.** A process that writes anything else into it can destroy answers, but cannot make a call endless:
-//!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves. (The
-//!   `insert_if_absent` that finds the damage may return false.) On a full file system it can also kill the others by SIGBUS: it
-//!   gives back memory of the file (`FALLOC_FL_PUNCH_HOLE`), or announces a save in a file that has no room for one yet.
+//! - **Hostile writers.** A process that writes anything else into the file can make answers wrong, but no call
+//!   endless. Once this process has found the damage, `contains` returns `true`, and updates and saves return
+//!   [`Damaged`](crate::InsertError::Damaged); the `insert_if_absent` that finds it may return `false`. On a full file
+//!   system, such a process can also kill the others by SIGBUS: it frees memory of the file (`FALLOC_FL_PUNCH_HOLE`),
+//!   or announces a save in a file that has no room for one yet.
 //! - **Growing** filters cannot be shared.
 //!
 //! # Saving
 //!
-//! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
-//! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
-//! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file; for that
-//! moment, a save is also `Busy`. Until then, each update takes longer, most of all the first of a bucket that was not saved yet. A
-//! process that opened the file under another name than it has now cannot save it ([`Refused`](SnapshotError::Refused)). If the writer
-//! of [`write_to`](crate::Filter::write_to) forks, the save is the parent's: what the child goes on to write may lack keys.
+//! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory: a
+//! key present throughout is saved, although all processes insert and remove. One thread of all processes can
+//! save or clone at a time; others get [`Busy`](SnapshotError::Busy). The save of a killed process ends with
+//! the next save, open or [`take_over_all`](SharedCuckooFilter::take_over_all), and while it is being ended,
+//! saves are also `Busy`. Until then, updates take longer, most of all the first one in each bucket that
+//! was not saved yet. After the file was renamed, only processes that open it again can save it (others get
+//! [`Refused`](SnapshotError::Refused)). If the writer of [`write_to`](crate::Filter::write_to) forks, the save
+//! belongs to the parent: what the child writes may lack keys.
 //!
 //! [`into_shared`](CuckooFilter::into_shared) makes a file of a filter in memory, such as one that was loaded:
 //!
@@ -80,41 +85,48 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - **Each period begins once.** The file has the number of the period, the length of a period and the moment of the first one,
-//!   so all processes find the same number and the first call begins that period. Another length is
+//! - **Each period begins once.** The file has the number of the period, the length of a period and the moment of the
+//!   first one, so all processes find the same number and the first call begins that period. Another length is
 //!   [refused](OpenError::OtherParameters).
-//! - **Periods of your own.** To count something else than time, call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) with
-//!   numbers that all processes share: a number that has begun does nothing. [`advance`](crate::ExpiringCuckooFilter::advance) begins one
-//!   for each call. The time since a process began ([`Instant`](std::time::Instant)) is no such number.
-//! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or over finishes
-//!   the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by the slots of a bucket.
-//! - **A filter for lookups alone** ([`SharedLookup`]) begins no period: until another process does, it finds keys that are due.
-//! - Saves, [`into_shared`](crate::ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared filters. After a save is
-//!   loaded into a file, the time since the save does not count. In memory, go on from its `period()`.
+//! - **Periods of your own.** To count something other than time, call
+//!   [`advance_to`](crate::ExpiringCuckooFilter::advance_to) with numbers that mean the same in all processes, unlike
+//!   the time since a process began ([`Instant`](std::time::Instant)). A number that was reached before begins no
+//!   period. [`advance`](crate::ExpiringCuckooFilter::advance) begins one per call.
+//! - **A kill during `advance_to`** loses no key that has not expired. The next call that finds its period begun or
+//!   over finishes the sweep. Until then, keys that are due stay, and inserts use their slots. `len` may be wrong by
+//!   the slots of a bucket.
+//! - **A filter for lookups alone** ([`SharedLookup`]) begins no period: until another process does, it finds keys that
+//!   are due.
+//! - Saves, [`into_shared`](crate::ExpiringCuckooFilter::into_shared), forks and lookups work as for other shared
+//!   filters. After a save is loaded into a file, the time since the save does not count. In memory, go on from its
+//!   `period()`.
 //!
 //! # Size
 //!
-//! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.0 MiB. The first save takes
-//! another 8 bytes per bucket, which the file keeps and `memory_bytes` leaves out. All memory is reserved when the file is made, or when the save begins: if there
-//! is too little, the error is `StorageFull`, and no later access lacks memory. The length that `ls` shows includes the room for saves.
+//! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.0 MiB. The first
+//! save takes another 8 bytes per bucket, which the file keeps and `memory_bytes` leaves out. All memory is reserved
+//! when the file is made, or when the save begins: if there is too little, the error is `StorageFull`, and no later
+//! access lacks memory. The length that `ls` shows includes the room for saves.
 //!
-//! `/dev/shm` is half of the memory on most systems, but 64 MiB in a Docker container: room for 30 million keys, or for 15
-//! million with saves. `docker run --shm-size`, or a volume of the type tmpfs that several containers mount, gives more.
+//! `/dev/shm` is half of the memory on most systems, but 64 MiB in a Docker container: room for 30 million keys, or for
+//! 15 million with saves. `docker run --shm-size`, or a volume of the type tmpfs that several containers mount, gives
+//! more.
 //!
 //! # Permissions, and the second file
 //!
-//! Locks are in a second file, `PATH.lock`. Both belong to the user whose process made them, and no other user may open them (mode
-//! 0600). Who changes the filter must be allowed to read and write both; for
-//! [`open_shared_to_read`](Builder::open_shared_to_read), the right to read `PATH` is enough. So to let a group read, `chmod g+r PATH`;
-//! to let it write, `chmod g+rw PATH PATH.lock`.
+//! Locks are in a second file, `PATH.lock`. Both files belong to the user whose process made them
+//! (mode 0600). A process that updates the filter needs read and write access to both; one that calls
+//! [`open_shared_to_read`](Builder::open_shared_to_read) needs read access to `PATH` alone. To let a group look up
+//! keys, `chmod g+r PATH`; to let it update the filter, `chmod g+rw PATH PATH.lock`.
 //!
 //! Keep `PATH.lock` as long as the file. To delete a filter, remove `PATH.lock` first, then `PATH`,
 //! while no process creates it: whoever opens it between the two gets an error.
 //!
 //! # A service with worker processes
 //!
-//! Open the filter in each worker when it starts, or in the parent before it forks: a forked child claims ids of its own with its first
-//! update. A worker that is killed needs no care; the one that replaces it opens the file and continues.
+//! Open the filter in each worker when it starts, or in the parent before it forks: a forked child claims ids of its
+//! own with its first update. A worker that is killed needs no care; the one that replaces it opens the file and
+//! continues.
 //!
 //! ```no_run
 //! # use filter::CuckooFilter;
@@ -134,10 +146,10 @@
 //! }
 //! ```
 //!
-//! At most 1,024 open filters can update a file if each has up to four updating threads; every further four threads count as
-//! another one. An open filter takes ids four at a time and keeps them until it is dropped. A process may have several open
-//! filters. [`register_thread`](crate::register_thread) reserves no id in a file, so the first update of a thread may return
-//! `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
+//! A file has 4,096 ids. An open filter takes four at a time, one per updating thread, and keeps them until it is
+//! dropped: at most 1,024 open filters can update a file, with up to four updating threads each. A process may have
+//! several open filters. [`register_thread`](crate::register_thread) reserves no id in a file, so the first update of
+//! a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
 
 use std::hash::{BuildHasher, Hash};
 use std::io;
@@ -171,12 +183,12 @@ use crate::update_error::UpdateError;
 const FIXED: u64 = 0x4355_434b_4f4f_0002;
 const EXPIRING: u64 = 0x4558_5049_5245_0001;
 
-/// The length of a period in nanoseconds; and a period, with the moment at which it begins, in nanoseconds since the system was
-/// started. Zero if nothing expires.
+/// The length of a period in nanoseconds; and a period, with the moment at which it begins, in nanoseconds since the
+/// system was started. Zero if nothing expires.
 pub(crate) type Time = [u64; 3];
 
-/// A [`CuckooFilter`] in a file that processes share: see the [module](self). Its calls are those of any filter in memory, and a
-/// few more.
+/// A [`CuckooFilter`] in a file that processes share: see the [module](self). It has the calls of a filter in memory,
+/// except `clear` ([`remove_all`](SharedCuckooFilter::remove_all) replaces it) and `Serialize`, and a few more.
 pub type SharedCuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> =
     CuckooFilter<S, SLOTS, BITS, Shared>;
 
@@ -255,7 +267,8 @@ fn hold(words: &WordArray<Shared>) -> Result<Lock, SnapshotError> {
     Ok(lock)
 }
 
-/// A [`SharedCuckooFilter`] or [`SharedExpiringCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
+/// A [`SharedCuckooFilter`] or [`SharedExpiringCuckooFilter`] for lookups alone. It maps the file read-only and needs
+/// no id.
 #[derive(Debug)]
 pub struct SharedLookup<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12>(
     SharedCuckooFilter<S, SLOTS, BITS>,
@@ -289,7 +302,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         CuckooFilter::of_file(array, hasher)
     }
 
-    /// Opens the filter in this file. Its size is that of the file; its layout and hasher must be those of this builder.
+    /// Opens the filter in this file. Its size is that of the file; its layout and hasher must be those of this
+    /// builder.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -382,8 +396,8 @@ fn parameters([kind, layout, _, digest, length, ..]: [u64; USER]) -> [(&'static 
     ]
 }
 
-/// Makes a file for a filter with this header. The first buckets hold these words, and the words that threads may change are
-/// these: the number of copies and the clock.
+/// Makes a file for a filter with this header. The first buckets hold these words, and the words that threads may
+/// change are these: the number of copies and the clock.
 pub(crate) fn create(
     path: &Path,
     header: [u64; USER],
@@ -400,7 +414,8 @@ pub(crate) fn create(
 }
 
 impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
-    /// Returns the table of a file, if it is of a filter with this layout, hasher and length of a period, if one is given.
+    /// Returns the table of a file, if it is of a filter with this layout, hasher and length of a period, if one is
+    /// given.
     pub(crate) fn of_file<L: Saved>(
         words: WordArray<Shared>,
         hasher: &impl BuildHasher,
@@ -523,8 +538,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         Ok(CuckooFilter::in_memory(buckets, (), hasher))
     }
 
-    /// Removes all copies, bucket by bucket, not all at one moment. If others insert meanwhile, their copies may stay, and
-    /// older ones that they move.
+    /// Removes all copies, bucket by bucket, not all at one moment. If others insert meanwhile, their copies may stay,
+    /// and older ones that they move.
     ///
     /// # Errors
     /// [`UpdateError`]; some buckets may have been emptied.
@@ -553,19 +568,20 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         0
     }
 
-    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len), unless another thread counts a change meanwhile.
-    /// Returns what it counted.
+    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len), unless another thread counts a change
+    /// meanwhile. Returns what it counted.
     ///
-    /// `len` is exact then, if no call was under way, and if none completes the call of a killed thread later:
-    /// [`take_over_all`](Self::take_over_all) first sees to that. A call under way can leave it wrong by what that call
-    /// changes, until the next recount. If other threads recount at the same time, it counts again after each of them, at most
-    /// eight times, and then leaves the correction to them.
+    /// `len` is then exact if no other call was in progress and no thread completes a killed thread's call later:
+    /// call [`take_over_all`](Self::take_over_all) first. A call in progress can leave `len` off by its own change
+    /// until the next recount. If other threads recount at the same time, this one counts at most eight times and then
+    /// leaves the correction to them.
     pub fn recount(&self) -> usize {
         self.buckets.recount()
     }
 
-    /// Decides all calls of killed processes, except of those whose ids another process is just taking over, or whose memory
-    /// something else still holds: afterwards, each has taken effect or never will. Opening a file does this, too.
+    /// Decides all calls of killed processes: afterwards, each has taken effect or never will. Ends their
+    /// saves. It skips processes whose ids another process is taking over, or whose memory the system has not yet
+    /// released. Opening the file for updates does the same.
     ///
     /// # Errors
     /// [`OpenError::TooManyProcesses`] if no id of the file is free; [`OpenError::Io`] if the system refuses, or all

@@ -40,7 +40,7 @@
 //!
 //! "No longer there" is modulo the width of the timestamp: an unaware update would have to lose its
 //! core between its reads and its exchange, while additions to the bucket, and copies of the filter,
-//! this one included, go through a whole number of turns and leave the very same word
+//! this one included, wrap it a whole number of times and leave the very same word
 //! ([`layout`](crate::layout#when-a-timestamp-wraps);
 //! [63](crate::growing#when-a-timestamp-wraps) of them in a growing filter).
 //!
@@ -66,11 +66,11 @@
 //! argument is the same, with two additions:
 //!
 //! - *A thread that was stopped may come back in a later snapshot.* Therefore each snapshot has a number in the word
-//!   that announces it, and a place is filled by a K-CAS that compares this word. Places are emptied after the number of
-//!   the last snapshot has gone and before the next number comes, so no thread fills one meanwhile.
-//! - *A process may be killed.* If it changes a bucket, another thread keeps the same contents, or finds them kept. If it
-//!   makes the snapshot, the system releases its lock, and whoever gets the lock next ends the snapshot. Until then, updates
-//!   go on keeping buckets for it, each once.
+//!   that announces it, and a place is filled by a K-CAS that compares this word. Places are emptied after the number
+//!   of the last snapshot has gone and before the next number comes, so no thread fills one meanwhile.
+//! - *A process may be killed.* If it changes a bucket, another thread keeps the same contents, or finds them kept. If
+//!   it makes the snapshot, the system releases its lock, and whoever gets the lock next ends the snapshot. Until then,
+//!   updates go on keeping buckets for it, each once.
 
 #[cfg(any(shared_words, kcas_loom, feature = "__steps"))]
 pub(crate) mod in_file;
@@ -114,8 +114,8 @@ pub enum SnapshotError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
-    /// Another thread or process is copying or saving the shared filter, or ends what a killed one has begun. Only shared
-    /// filters return this.
+    /// Another thread or process is copying or saving the shared filter, or ends what a killed one has begun. Only
+    /// shared filters return this.
     #[error(
         "another thread or process is copying or saving the shared filter: try again when it has ended"
     )]

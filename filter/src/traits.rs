@@ -24,11 +24,10 @@ use crate::update_error::UpdateError;
 /// only by another reference: `(&filter).insert("key")`.) The trait is sealed: only these types implement it, so that
 /// it may get more functions.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread, except
-/// inside the allocator or [a lock of its first update](crate#guarantees). All keys with the same
-/// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
-/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
-/// insert renews that copy, and it is forgotten in time, as if removed.
+/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread
+/// ([exceptions](crate#guarantees)). All keys with the same fingerprint and the same buckets form one *class*
+/// ([`Class`]); the filter counts copies per class. An [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set
+/// instead: it has at most one copy of a class, an insert renews that copy, and the copy expires.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,11 +56,10 @@ use crate::update_error::UpdateError;
 ///
 /// # Hashes
 ///
-/// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
-/// hash the key once ([`hash_one`](Self::hash_one)) and use the functions that take a hash. A hash is
-/// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
-/// other it means another key, which that filter does not have. Code that does not know how its
-/// filters were built should pass keys, or ask `hashes_like` first.
+/// Each filter hashes keys with its own hasher. To use a key several times, hash it once
+/// ([`hash_one`](Self::hash_one)) and call the functions that take a hash. A hash is valid for the filter that made
+/// it and for filters that [hash alike](Self::hashes_like). For any other filter, it is the hash of another key. Code
+/// that does not know how its filters were built should pass keys, or check `hashes_like` first.
 pub trait Filter: Debug + Send + Sync + Sealed {
     /// Adds one copy of the class of the key with this [`hash`](Self::hash_one).
     ///
@@ -79,9 +77,8 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// Linearization point: the K-CAS that adds the fingerprint, or the load that found a copy.
     ///
     /// # Errors
-    /// Like [`insert_hash`](Self::insert_hash), but never
-    /// [`TooManyCopies`](InsertError::TooManyCopies). Chains are one bucket shorter here, so
-    /// [`Full`](InsertError::Full) may come a little earlier.
+    /// Like [`insert_hash`](Self::insert_hash), but never [`TooManyCopies`](InsertError::TooManyCopies). Eviction
+    /// paths are one bucket shorter here, so [`Full`](InsertError::Full) may begin at a slightly lower load.
     fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError>;
 
     /// True if the key's class has a copy: always for a key that was inserted and has neither been removed nor
@@ -109,10 +106,10 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
     /// in `found`. Each call is atomic, the batch is not; this holds for all batches.
     ///
-    /// A batch prefetches the buckets of up to 64 keys before it looks up the first. In a fixed-size filter of 8 million
-    /// keys, large batches were 1.2 times as fast as single calls (median of nine processes, 1.04 to 1.40), and with
-    /// 60,000 keys 1.13 times. The busier the memory, the larger the gain
-    /// (`benches/tried.md`). A growing filter prefetches from 16 MiB on. Only x86 and 64-bit ARM prefetch.
+    /// A batch prefetches the buckets of up to 64 keys before it looks up the first. In a fixed-size filter of 8
+    /// million keys, large batches were 1.2 times as fast as single calls (median of nine processes, 1.04 to 1.40), and
+    /// with 60,000 keys 1.13 times. The busier the memory, the larger the gain (`benches/tried.md`). A growing filter
+    /// prefetches from 16 MiB on. Only x86 and 64-bit ARM prefetch.
     ///
     /// # Panics
     /// When `found` and `hashes` differ in length.
@@ -151,10 +148,10 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// included.
     fn hasher_digest(&self) -> u64;
 
-    /// Returns the number of copies held: successful inserts minus successful removes. Exact when
-    /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
-    /// It reads a counter for each thread that has changed the filter. (In a file that processes share, killed
-    /// processes may have made it wrong.)
+    /// Returns the number of copies held. Exact when no insert, remove or `advance` is in progress; otherwise,
+    /// some of those in progress count and others do not. Wait-free: it reads up to 4,096 counters, depending on the
+    /// greatest [id](crate::guide#threads) that has updated the filter. Killed processes may have made the number of a
+    /// `SharedCuckooFilter` wrong.
     #[doc(alias("len_approx", "size"))]
     fn len(&self) -> usize;
 
@@ -167,10 +164,10 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// an upper bound, at most 1. For the present rate, pass [`len`](Self::len).
     fn false_positive_rate_at(&self, copies: usize) -> f64;
 
-    /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
-    /// [counters](crate::guide#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
-    /// all filters of the process share (8 KiB for every 32 threads alive at the same time), nor what is kept for
-    /// copies that are under way or not freed yet.
+    /// Returns the present memory of the filter in bytes: its table (including pages that were never written),
+    /// its [counters](crate::guide#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS
+    /// descriptors, which all filters of the process share (8 KiB per 32 [ids](crate::guide#threads)), nor what is
+    /// kept for clones and saves.
     #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
 
@@ -186,7 +183,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// [`write_to`](Self::write_to) memory.
     ///
     /// # Errors
-    /// [`SnapshotError`]; the filter holds what it held.
+    /// [`SnapshotError`]; the filter is unchanged.
     ///
     /// # Panics
     /// See [`write_to`](Self::write_to).
@@ -239,8 +236,8 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key. If each key is removed at most as often as it was inserted, no
-    /// other key goes missing ([exceptions](crate::limits)); [`insert_if_absent`](Self::insert_if_absent) cannot promise this. (An
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), which has one copy of a class, does not promise it either.)
+    /// other key goes missing ([exceptions](crate::limits)). Neither [`insert_if_absent`](Self::insert_if_absent) nor
+    /// an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), which has one copy of a class, can promise this.
     ///
     /// # Errors
     /// [`InsertError`]; nothing was added.
@@ -285,14 +282,14 @@ pub trait Filter: Debug + Send + Sync + Sealed {
         Ok(inserted)
     }
 
-    /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) of a key: of any number of concurrent
-    /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
-    /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
-    /// [`contains`](Self::contains) is wrong about it.)
+    /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) of a key. If several threads call this with the
+    /// same key, at most one gets `true` until the key is removed or expires ([exceptions](crate::limits));
+    /// exactly one does if there is room and its class had no copy. A new key gets `false` as often as
+    /// [`contains`](Self::contains) wrongly finds it.
     ///
-    /// **Removes.** A key that got `false` because it was mistaken for another is missing once that one is removed,
-    /// even if only keys that got `true` are. Of 100,000 keys in the default layout, 42 of one half were missing after
-    /// the other half had been removed in this way; after [`insert`](Self::insert), none was.
+    /// **Removes.** A new key that got `false` goes missing when the key that it was mistaken for is removed, even if
+    /// you remove only keys that got `true`. Of 100,000 keys in the default layout, removing one half in this way lost
+    /// 42 of the other half; after [`insert`](Self::insert), it lost none.
     ///
     /// # Errors
     /// See [`insert_if_absent_hash`](Self::insert_if_absent_hash).
@@ -341,13 +338,13 @@ pub trait Filter: Debug + Send + Sync + Sealed {
         self.remove_hash(self.hash_one(key))
     }
 
-    /// Saves the filter to a writer, which needs no buffer of its own, in the format that
-    /// [`save`](crate::save) describes. Others may insert and remove meanwhile: what is in the filter
-    /// throughout is saved, and what is saved was in it at some moment of the call. Loading requires
-    /// the same [hasher](crate::save#hashers).
+    /// Saves the filter to a writer in the format that [`save`](crate::save) describes; a `BufWriter`
+    /// is not needed. Other threads may insert and remove during the call: a key present throughout is
+    /// saved, and a key absent throughout is not ([exceptions](crate::limits)). Loading requires the same
+    /// [hasher](crate::save#hashers).
     ///
     /// # Errors
-    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
+    /// [`SaveError`], perhaps after a part was written; the filter is unchanged.
     ///
     /// # Panics
     /// When the hasher panics: saving hashes some known keys, so that the hasher can be recognised.
@@ -475,8 +472,8 @@ impl Class {
         self.fingerprint
     }
 
-    /// Returns their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows
-    /// of their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
+    /// Returns their buckets, the lower first; for some classes both are the same. In a growing filter, returns the
+    /// lowest bits of their two [addresses](crate::growing#the-table), which include the bucket numbers.
     pub fn buckets(&self) -> [usize; 2] {
         self.buckets
     }

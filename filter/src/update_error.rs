@@ -6,14 +6,12 @@ use kcas::thread_id::{self, TooManyThreads};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {
-    /// All [`max_threads`] ids are in use: see [threads](crate::guide#threads).
-    #[error(
-        "all {} ids of threads are in use: let threads end, or share a pool of them",
-        max_threads()
-    )]
+    /// All [`max_threads`] ids are in use: see [threads](crate::guide#threads). For a shared filter, also: the file
+    /// has no free id, or the system refuses a lock.
+    #[error("no thread id is free: let threads end, or use a thread pool")]
     TooManyThreads,
-    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are unreliable.
-    /// Only shared filters return this.
+    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are
+    /// unreliable. Only shared filters return this.
     #[error("another process has damaged the shared filter: make a new one")]
     Damaged,
 }
@@ -24,7 +22,8 @@ impl UpdateError {
     }
 }
 
-/// Why no period of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was begun.
+/// Why a call began no period of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter). Before `Damaged`, it may
+/// have begun some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdvanceError {
@@ -52,8 +51,8 @@ pub const fn max_threads() -> usize {
 /// `TooManyThreads`, except of a filter in a shared file.
 ///
 /// Progress: lock-free, apart from [the locks of other libraries](crate#guarantees). A thread that is being torn down
-/// (its thread-locals are gone) does not keep the id. With glibc, a thread whose first such call comes from a destructor of a
-/// `pthread_key_t` keeps its id forever: let it call this earlier.
+/// (its thread-locals are gone) does not keep the id. With glibc, a thread whose first such call comes from a
+/// destructor of a `pthread_key_t` keeps its id forever: let it call this earlier.
 ///
 /// # Errors
 /// [`UpdateError::TooManyThreads`] if all ids are in use.

@@ -80,8 +80,8 @@ fn run(command: &mut Command, input: &[u8]) -> (Vec<u8>, String) {
     (output.stdout, messages)
 }
 
-/// Lines for which there is no room: filters are added. Most lines come only once, so nothing makes up for one that gets
-/// lost when a filter is full. 4,096 threads are as many as a filter has ids for.
+/// Lines for which there is no room: filters are added. Most lines come only once, so nothing makes up for one that
+/// gets lost when a filter is full. 4,096 threads are as many as a filter has ids for.
 #[test]
 fn dedup_writes_each_line_once() {
     let text = [numbers(0..20_000), numbers(0..1_000)].concat();

@@ -11,14 +11,15 @@ use crate::operations::{Measured, Tally};
 use crate::subjects::SubjectInfo;
 use crate::workload::Workload;
 
-/// The largest share of absent keys that may be found: far above that of a sensible filter, far below that of a broken one.
+/// The largest share of absent keys that may be found: far above that of a sensible filter, far below that of a broken
+/// one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 
 /// This many absent keys may always be found: few lookups prove nothing.
 const CHANCE: f64 = 3.0;
 
-/// Absent keys, and present keys if no thread looked any up, that are looked up after each measurement, or all, if there
-/// are fewer.
+/// Absent keys, and present keys if no thread looked any up, that are looked up after each measurement, or all, if
+/// there are fewer.
 const PROBES: usize = 1_000;
 
 /// The answers of a table to all threads.
@@ -84,8 +85,8 @@ impl Answers<'_> {
         ensure_rare(false_positives, absent)
     }
 
-    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not changed, so each of
-    /// their laps over the keys misses as many as a lap that is made now.
+    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not changed, so
+    /// each of their laps over the keys misses as many as a lap that is made now.
     fn check_laps(&self) -> Result<()> {
         let (keys, residents) = (self.keys.keys(), self.keys.resident());
         let is_missed = |&&key: &&usize| {
@@ -118,8 +119,8 @@ pub(crate) fn ensure_rare(found: u64, absent: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys misses `missed` of
-/// them.
+/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys misses `missed`
+/// of them.
 fn max_missed((missed, length): (u64, u64), made: &Tally, threads: usize) -> u64 {
     let visited = made.operations + made.untimed;
     // Each thread may be in the middle of a lap.

@@ -110,8 +110,8 @@ impl<'a> Bench<'a> {
         self.keys.residents() >= LARGE
     }
 
-    /// Creates a table: empty, or, if only lookups follow, with the resident keys. It is sized so that these make up the
-    /// workload's load factor. A subject that cannot hold them all is measured as it is.
+    /// Creates a table: empty, or, if only lookups follow, with the resident keys. It is sized so that these make up
+    /// the workload's load factor. A subject that cannot hold them all is measured as it is.
     pub(crate) fn table(&self, info: &SubjectInfo, random: &mut SmallRng) -> Result<Table> {
         let subject = (info.build)(self.buckets())?;
         let mut refused = 0;

@@ -1,6 +1,7 @@
-//! Lets subjects take turns, if each thread has a core. Each subject has some tables, which are filled once, and which take
-//! turns as well; if threads fill or empty a table, each turn has a new one with other keys. The tables lie at places of
-//! the process's own. Before a turn, threads warm the caches up, as a program does that uses its filter all the time.
+//! Lets subjects take turns, if each thread has a core. Each subject has some tables, which are filled once, and which
+//! take turns as well; if threads fill or empty a table, each turn has a new one with other keys. The tables lie at
+//! places of the process's own. Before a turn, threads warm the caches up, as a program does that uses its filter all
+//! the time.
 
 use std::hint::black_box;
 use std::mem;

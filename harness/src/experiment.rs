@@ -104,8 +104,8 @@ pub const MAX_THREADS: usize = 1_024;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
 
-/// The most memory that a sweep needs, in bytes, deliberately on the high side: for each key three sets of keys and their
-/// shuffled orders, and for each slot one table of every subject.
+/// The most memory that a sweep needs, in bytes, deliberately on the high side: for each key three sets of keys and
+/// their shuffled orders, and for each slot one table of every subject.
 const BYTES_PER_KEY: f64 = 60.0;
 const BYTES_PER_SLOT: f64 = 40.0;
 
@@ -138,7 +138,9 @@ impl Experiment {
 
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
         for subject in self.subjects.iter().chain(&self.against) {
-            registry.get(subject).context("field `subjects` or `against`")?;
+            registry
+                .get(subject)
+                .context("field `subjects` or `against`")?;
         }
         Ok(())
     }

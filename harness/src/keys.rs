@@ -1,9 +1,8 @@
 //! The keys of a sweep, generated from a seed.
 //!
-//! A source holds all its keys in one list, in random order, and cuts it into three disjoint sets:
-//! *resident* keys fill a table to its load factor, *churn* keys (half as many) replace residents
-//! that a mix removes, and *absent* keys (as many as residents) are never inserted. The keys to look up are drawn before
-//! anything is timed.
+//! A source holds all its keys in one list, in random order, and cuts it into three disjoint sets: *resident* keys fill
+//! a table to its load factor, *churn* keys (half as many) replace residents that a mix removes, and *absent* keys (as
+//! many as residents) are never inserted. The keys to look up are drawn before anything is timed.
 
 use std::ops::Range;
 use std::sync::Arc;

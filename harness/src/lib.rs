@@ -2,17 +2,17 @@
 //! experiment one TOML file, every result one CSV file, one figure and a description of the
 //! machine.
 //!
-//! A measurement passes through the modules in this order. An [`experiment`] names [`subjects`] and
-//! [`workload`]s. [`sweep`] makes a [`plan`] of it and starts a process for each [`round`] ([`worker`]). There, threads that
-//! are bound to the cores of the [`machine`] perform [`operations`] on the tables of a [`mod@bench`], in turns or until a
-//! deadline, possibly while others are frozen (`stall`). `answers` checks what they return. Each result is a [`row`], and
-//! [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the measurements that no experiment can make, each a
-//! [`study`]. [`cli`] is the command line. It takes a
-//! [`Registry`](registry::Registry), so that a program of ten lines can add a structure of its own.
+//! A measurement passes through the modules in this order. An [`experiment`] names [`subjects`] and [`workload`]s.
+//! [`sweep`] makes a [`plan`] of it and starts a process for each [`round`] ([`worker`]). There, threads that are bound
+//! to the cores of the [`machine`] perform [`operations`] on the tables of a [`mod@bench`], in turns or until a
+//! deadline, possibly while others are frozen (`stall`). `answers` checks what they return. Each result is a [`row`],
+//! and [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the measurements that no experiment can
+//! make, each a [`study`]. [`cli`] is the command line. It takes a [`Registry`](registry::Registry), so that a program
+//! of ten lines can add a structure of its own.
 //!
-//! This crate uses others: [`subject`] has the trait of measured structures, [`relatives`] the rivals from the literature.
-//! [`check`] looks for wrong answers, [`figures`] has intervals, verdicts, tables and SVG, `simulator` machines that run the real
-//! code, and `kcas-epoch` K-CAS with descriptors on the heap.
+//! This crate uses others: [`subject`] has the trait of measured structures, [`relatives`] the rivals from the
+//! literature. [`check`] looks for wrong answers, [`figures`] has intervals, verdicts, tables and SVG, `simulator`
+//! machines that run the real code, and `kcas-epoch` K-CAS with descriptors on the heap.
 
 #![allow(
     missing_docs,

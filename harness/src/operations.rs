@@ -1,5 +1,5 @@
-//! The inner loops of a measurement, compiled for each subject: the subject is chosen at run time, but a thousand operations
-//! share one dynamic call.
+//! The inner loops of a measurement, compiled for each subject: the subject is chosen at run time, but a thousand
+//! operations share one dynamic call.
 
 use std::hash::Hash;
 use std::iter;
@@ -318,8 +318,8 @@ fn look_up<'k, S: Subject, K: Hash + ?Sized + 'k>(
     });
 }
 
-/// A ring of keys that its thread inserts and removes. The filter has `live` of them, from the oldest on, so the thread knows
-/// every answer about them in advance.
+/// A ring of keys that its thread inserts and removes. The filter has `live` of them, from the oldest on, so the thread
+/// knows every answer about them in advance.
 #[derive(Default)]
 pub struct Pool {
     keys: Vec<usize>,

@@ -26,8 +26,8 @@ td:first-child { white-space: normal; min-width: 9rem; text-align: left; }
 .bad { color: #a33c00; }
 ";
 
-/// Writes the page of the CSV files in a directory. Returns its path, and the errors of files that cannot be read, which
-/// the page names as well.
+/// Writes the page of the CSV files in a directory. Returns its path, and the errors of files that cannot be read,
+/// which the page names as well.
 pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
     let (mut sections, mut unreadable) = (Vec::new(), Vec::new());
     for csv in files::listed(directory, "csv")? {

@@ -28,8 +28,8 @@ pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
     }
 }
 
-/// Inserts keys in random order, so that a walk along the list does not meet them in the order of insertion. Returns the
-/// accepted keys, in the order of the list.
+/// Inserts keys in random order, so that a walk along the list does not meet them in the order of insertion. Returns
+/// the accepted keys, in the order of the list.
 pub(crate) fn fill(
     subject: &dyn Measured,
     (keys, range): (&KeySource, Range<usize>),

@@ -1,6 +1,5 @@
-//! The measurements of an experiment on this machine, round by round. In each round, workloads
-//! follow one another in an order of the round's own, so that disturbances of the machine affect all places along the axis
-//! of a figure alike.
+//! The measurements of an experiment on this machine, round by round. In each round, workloads follow one another in an
+//! order of the round's own, so that disturbances of the machine affect all places along the axis of a figure alike.
 
 use anyhow::Result;
 use rand::SeedableRng;
@@ -37,8 +36,8 @@ pub struct Point {
     pub threads: usize,
     /// Threads that are frozen during the measurement, if the experiment has those.
     pub frozen: Option<usize>,
-    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that loop,
-    /// where each thread starts one as soon as it has done the last.
+    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that
+    /// loop, where each thread starts one as soon as it has done the last.
     pub offered: Option<f64>,
     /// Whether subjects take turns: each thread has a core, none is frozen, and no operation is timed by itself.
     pub in_turns: bool,
@@ -125,11 +124,11 @@ impl Plan {
     }
 }
 
-/// Returns a list in an order of the round, from 1. `turn` numbers the measurements of that round. Round 1 keeps the order
-/// of the list: figures and tables name subjects in the order of their first rows.
+/// Returns a list in an order of the round, from 1. `turn` numbers the measurements of that round. Round 1 keeps the
+/// order of the list: figures and tables name subjects in the order of their first rows.
 ///
-/// If subjects only rotated, each would always follow the same one, and would find the caches and the clock rate as that
-/// one leaves them.
+/// If subjects only rotated, each would always follow the same one, and would find the caches and the clock rate as
+/// that one leaves them.
 pub fn shuffled<T: Clone>(list: &[T], seed: u64, round: usize, turn: usize) -> Vec<T> {
     let mut list = list.to_vec();
     if round > 1 {

@@ -1,5 +1,6 @@
 //! Makes all measurements of a round. Subjects take turns (`contest.rs`) if each thread has a core; otherwise they are
-//! measured one by one until a deadline (`deadline.rs`). All answers are checked (`answers.rs`), those of the warm-up, too.
+//! measured one by one until a deadline (`deadline.rs`). All answers are checked (`answers.rs`), those of the warm-up,
+//! too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::plan::{Plan, shuffled};
 use crate::row::Row;
 use crate::subjects::Registry;
 
-/// Makes all measurements of a round, and passes on those of subjects that are compared. Once `stop` is set, the current
-/// measurement leaves no row.
+/// Makes all measurements of a round, and passes on those of subjects that are compared. Once `stop` is set, the
+/// current measurement leaves no row.
 pub fn run(
     sweep: &Sweep,
     stop: &AtomicBool,

@@ -68,8 +68,8 @@ pub struct Row {
     pub absent: u64,
     /// Absent keys that were found.
     pub false_positives: u64,
-    /// Time in ns until the second core has a line that the first one has written, just before the measurement; empty if
-    /// it is not known.
+    /// Time in ns until the second core has a line that the first one has written, just before the measurement; empty
+    /// if it is not known.
     pub hand_over_ns: Option<f64>,
     /// Rate at which operations were due, in million per second.
     pub offered_mops: Option<f64>,

@@ -299,8 +299,8 @@ impl<'a> Simulated<'a> {
         Self { bench, part, list }
     }
 
-    /// Returns the time that passes before each access, in ns: the time of an operation on one thread, less the price of
-    /// its accesses in the model, shared evenly among them.
+    /// Returns the time that passes before each access, in ns: the time of an operation on one thread, less the price
+    /// of its accesses in the model, shared evenly among them.
     fn compute(&self, subject: &str, model: &Model) -> Result<f64> {
         // The same code with another number of stripes computes as long.
         let subject = timed_alone(model, subject);

@@ -4,17 +4,18 @@
 //!
 //! 1. A file in `studies/` has the options, a struct with `Args`, `Serialize` and `Deserialize`, and no options for
 //!    rounds, seed, builds and output: all studies have [these](Setting).
-//! 2. [`Study::measure`] makes the samples of one [`Task`] in this process: of some subjects, in one part, in one round.
-//!    Threads are a `ThreadGroup` (`crew.rs`). It checks every answer, and fails if one is wrong. It prints nothing.
+//! 2. [`Study::measure`] makes the samples of one [`Task`] in this process: of some subjects, in one part, in one
+//!    round. Threads are a `ThreadGroup` (`crew.rs`). It checks every answer, and fails if one is wrong. It prints
+//!    nothing.
 //! 3. A `pub static STUDY: Study<Options>` names the subjects, the parts and the quantities.
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!
-//! Parts follow one another in each round. Each part has a process of its own, in which the study lets the subjects take
-//! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own. If the process of a rival
-//! fails, as a published crate may crash, the others are still measured.
-//! If subjects are compared, the first one also takes part as NAME#2: differences between the two are noise. The command
-//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has
-//! functions that few studies need.
+//! Parts follow one another in each round. Each part has a process of its own, in which the study lets the subjects
+//! take turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own. If the process of
+//! a rival fails, as a published crate may crash, the others are still measured. If subjects are compared, the first
+//! one also takes part as NAME#2: differences between the two are noise. The command prints one table, and writes
+//! NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has functions that few studies
+//! need.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -211,8 +212,8 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         parts.iter().enumerate().flat_map(part_tasks).collect()
     }
 
-    /// Measures, prints the table, and writes samples, description and figure. The first Ctrl-C ends it after the current
-    /// process, and keeps the finished samples.
+    /// Measures, prints the table, and writes samples, description and figure. The first Ctrl-C ends it after the
+    /// current process, and keeps the finished samples.
     pub fn run(&self, options: &Options<O>, registry: &Registry) -> Result<Ending> {
         let Options { study, setting } = options;
         (self.check)(study)?;

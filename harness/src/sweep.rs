@@ -1,6 +1,6 @@
-//! Measures what experiments describe, and writes the results: NAME.csv, NAME.machine.toml and NAME.svg. Each round runs in
-//! a process of its own, with keys of its own. The properties of a process, such as where its memory lies, differ from
-//! round to round, so an interval over rounds is one over processes.
+//! Measures what experiments describe, and writes the results: NAME.csv, NAME.machine.toml and NAME.svg. Each round
+//! runs in a process of its own, with keys of its own. The properties of a process, such as where its memory lies,
+//! differ from round to round, so an interval over rounds is one over processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -241,8 +241,8 @@ pub(crate) fn describe(
 }
 
 impl Prepared {
-    /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error. Returns the
-    /// number of failed measurements of rivals.
+    /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error. Returns
+    /// the number of failed measurements of rivals.
     fn run(mut self, options: &Options, stop: &AtomicBool) -> Result<usize> {
         self.announce();
         if self.earlier.is_empty() {

@@ -508,7 +508,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Summarizes the undisturbed rows; if they are too few for an interval, gives the range of all rows, which decides nothing.
+/// Summarizes the undisturbed rows; if they are too few for an interval, gives the range of all rows, which decides
+/// nothing.
 fn summarize<'a>(
     rows: impl Iterator<Item = &'a Row> + Clone,
     value: impl Fn(&Row) -> Option<f64>,

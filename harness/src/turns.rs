@@ -259,8 +259,9 @@ fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
 /// The time between the starts of two threads in any turn.
 const START_GAP: Duration = Duration::from_micros(5);
 
-/// Returns the throughput of all threads together, from when the first began until the last ended. A turn is disturbed if a
-/// thread had to wait for its core for more than a hundredth of that time, or one began more than a twentieth after another.
+/// Returns the throughput of all threads together, from when the first began until the last ended. A turn is disturbed
+/// if a thread had to wait for its core for more than a hundredth of that time, or one began more than a twentieth
+/// after another.
 fn rate<'a>(turn: impl Iterator<Item = &'a Stint> + Clone) -> Rate {
     let all = |time: fn(&Stint) -> Instant| turn.clone().map(time);
     let (starts, ends) = (all(|stint| stint.times[0]), all(|stint| stint.times[1]));

@@ -64,8 +64,9 @@ fn meaning<W: Words + ?Sized>(words: &W, index: usize, raw: u64) -> Option<u64> 
     }
 }
 
-/// True if the word still holds a tag, although its record has been found to have moved on, or not to have the word. The tag of
-/// an operation leaves its words before that, and never comes back: so in shared memory, another process has written it.
+/// True if the word still holds a tag, although its record has been found to have moved on, or not to have the word.
+/// The tag of an operation leaves its words before that, and never comes back: so in shared memory, another process has
+/// written it.
 #[inline]
 fn is_lost<W: Words + ?Sized>(words: &W, index: usize, raw: u64) -> bool {
     let lost = W::SHARED && look(&words[index]) == raw;
@@ -289,7 +290,8 @@ fn clear<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, raw: u64) {
     }
 }
 
-/// Runs the K-CAS `met`, whose tag was found in the word at `index`, to completion, and before it whatever stands in its way.
+/// Runs the K-CAS `met`, whose tag was found in the word at `index`, to completion, and before it whatever stands in
+/// its way.
 ///
 /// Undecided operations that wait for one another form a chain of ascending indices, because tags
 /// are installed in index order, and a decided operation waits for nobody: so the chain ends. It is
@@ -328,8 +330,8 @@ fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, met: KcasTag)
     }
 }
 
-/// True unless shared memory is damaged: a tag was found in a word, and its record read afterwards. Either the record has the word,
-/// and entries that an operation can have, or it has moved on, and the tag has left the word.
+/// True unless shared memory is damaged: a tag was found in a word, and its record read afterwards. Either the record
+/// has the word, and entries that an operation can have, or it has moved on, and the tag has left the word.
 fn is_possible<W: Words + ?Sized>(
     words: &W,
     index: usize,
@@ -352,22 +354,24 @@ fn is_possible<W: Words + ?Sized>(
     }
 }
 
-/// Finishes the operations that the last holder of this thread's id has left unfinished: it has ended, or was killed at any
-/// instruction. Afterwards no word holds a tag of the id and none comes back, so its record may be reused, as after an
-/// operation of this thread's own. The last holder makes no more accesses, and this thread has synchronised with its end.
+/// Finishes the operations that the last holder of this thread's id has left unfinished: it has ended, or was killed at
+/// any instruction. Afterwards no word holds a tag of the id and none comes back, so its record may be reused, as after
+/// an operation of this thread's own. The last holder makes no more accesses, and this thread has synchronised with its
+/// end.
 ///
-/// The heir does what the last holder could have done next, so it is safe next to any helpers, and another heir can begin again
-/// if this one is killed, too:
+/// The heir does what the last holder could have done next, so it is safe next to any helpers, and another heir can
+/// begin again if this one is killed, too:
 ///
-/// - It finishes the installation, as any thread may that finds one. If the last holder was killed before it had written all of
-///   the installation's record, the number is one that no word has held.
-/// - It decides for failure, unless the operation is decided. Perhaps no word differs, but no caller waits for the answer. It
-///   could not decide for success, since it does not know whether all words hold a tag.
-/// - It withdraws. If the last holder was killed before it had written all entries, these are partly those of an earlier
-///   operation; but then no word has held the new tag, and `withdraw` exchanges some words for themselves.
+/// - It finishes the installation, as any thread may that finds one. If the last holder was killed before it had
+///   written all of the installation's record, the number is one that no word has held.
+/// - It decides for failure, unless the operation is decided. Perhaps no word differs, but no caller waits for the
+///   answer. It could not decide for success, since it does not know whether all words hold a tag.
+/// - It withdraws. If the last holder was killed before it had written all entries, these are partly those of an
+///   earlier operation; but then no word has held the new tag, and `withdraw` exchanges some words for themselves.
 ///
-/// It cannot find the installation through its target: after a success, the owner may leave an installation over a value to its
-/// helper and reuse the record. Therefore the record has the index of the word before the word has the tag.
+/// It cannot find the installation through its target: after a success, the owner may leave an installation over a
+/// value to its helper and reuse the record. Therefore the record has the index of the word before the word has the
+/// tag.
 ///
 /// Progress: lock-free.
 #[cfg(any(kcas_loom, feature = "__steps", shared_words))]

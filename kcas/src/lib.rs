@@ -1,7 +1,7 @@
 //! Lock-free multi-word compare-and-swap (K-CAS) over an array of 63-bit words.
 //!
-//! [`WordArray::kcas`] compares up to eight words and, if all of them match, replaces all of them atomically. Otherwise it
-//! changes nothing.
+//! [`WordArray::kcas`] compares up to eight words and, if all of them match, replaces all of them atomically. Otherwise
+//! it changes nothing.
 //!
 //! ```
 //! use kcas::{Entry, WordArray};
@@ -26,10 +26,10 @@
 //! # Limits
 //!
 //! - Values have 63 bits, and an operation has at most eight words.
-//! - An operation of at least two words needs an id for its thread, as does a call that helps one. Loads need none. There
-//!   are 4,096 ids ([`max_threads`]). A thread keeps its first id until it ends, unless 3,072 ids are held already: then it
-//!   holds an id only during each call. If no id is free, a call returns [`TooManyThreads`] and changes nothing.
-//!   [`register`] reserves an id.
+//! - An operation of at least two words needs an id for its thread, as does a call that helps one. Loads need none.
+//!   There are 4,096 ids ([`max_threads`]). A thread keeps its first id until it ends, unless 3,072 ids are held
+//!   already: then it holds an id only during each call. If no id is free, a call returns [`TooManyThreads`] and
+//!   changes nothing. [`register`] reserves an id.
 //! - A signal handler may call [`load`](WordArray::load), but neither [`kcas`](WordArray::kcas) nor
 //!   [`compare_exchange`](WordArray::compare_exchange), which may help a K-CAS: both can corrupt the interrupted call.
 //! - A thread that keeps retrying an operation that must fail can delay others for as long as it retries.

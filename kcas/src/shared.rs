@@ -1,19 +1,21 @@
-//! Arrays in files that processes map (Linux). Any process may be killed at any instruction: the others neither wait for it
-//! nor lose what it has done.
+//! Arrays in files that processes map (Linux). Any process may be killed at any instruction: the others neither wait
+//! for it nor lose what it has done.
 //!
 //! A file holds a header, the record of each of [`MAX_THREADS`] ids, and the words of one array. An id belongs to the
-//! process that has the lock on its block of ids ([`shared_memory::Locks`]), which the system releases when the process ends.
-//! Within a process it belongs to the holder of the thread id for which it was claimed, and passes to the next holder.
+//! process that has the lock on its block of ids ([`shared_memory::Locks`]), which the system releases when the process
+//! ends. Within a process it belongs to the holder of the thread id for which it was claimed, and passes to the next
+//! holder.
 //!
-//! **A process that dies** leaves operations that others help to completion, as those of any slow thread, and ids.
-//! The next process that locks the block finishes what is left (`commit::take_over`). It relies on two properties of the
-//! system: at most one address space has a lock; and when a lock is granted, the last holder makes no more accesses, and
-//! all that it made are visible. A process that is stopped keeps its locks, and goes on as a slow one.
+//! **A process that dies** leaves operations that others help to completion, as those of any slow thread, and ids. The
+//! next process that locks the block finishes what is left (`commit::take_over`). It relies on two properties of the
+//! system: at most one address space has a lock; and when a lock is granted, the last holder makes no more accesses,
+//! and all that it made are visible. A process that is stopped keeps its locks, and goes on as a slow one.
 //!
-//! **Damage.** Whoever may write the file can destroy answers, but cannot cause an endless loop or an access outside the file.
-//! Indices and lengths are checked when they are read. Each loop goes on only if another thread has made progress, or
-//! if a tag has left its word; a tag that stands in a word although its record has gone on is damage. An array that finds damage
-//! notes that ([`is_damaged`](WordArray::is_damaged)), and answers whatever it likes from then on.
+//! **Damage.** Whoever may write the file can destroy answers, but cannot cause an endless loop or an access outside
+//! the file. Indices and lengths are checked when they are read. Each loop goes on only if another thread has made
+//! progress, or if a tag has left its word; a tag that stands in a word although its record has gone on is damage. An
+//! array that finds damage notes that ([`is_damaged`](WordArray::is_damaged)), and answers whatever it likes from then
+//! on.
 
 use std::fmt;
 use std::io;
@@ -424,8 +426,8 @@ pub struct Contents {
 }
 
 impl WordArray<Shared> {
-    /// Makes a file of this name with an array of `len` words, all zero, and a lock file, `PATH.lock`. The file appears whole or
-    /// not at all.
+    /// Makes a file of this name with an array of `len` words, all zero, and a lock file, `PATH.lock`. The file appears
+    /// whole or not at all.
     ///
     /// # Errors
     /// [`OpenError::Io`], with the kind `AlreadyExists` if there is a file of this name.
@@ -496,8 +498,8 @@ impl WordArray<Shared> {
         Ok(array)
     }
 
-    /// Opens a file for [loads](Self::load) alone, which need no id and cannot change it. No function that may change a word must
-    /// be called: the mapping relies on that (`Mapping::only_to_load`).
+    /// Opens a file for [loads](Self::load) alone, which need no id and cannot change it. No function that may change a
+    /// word must be called: the mapping relies on that (`Mapping::only_to_load`).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -511,14 +513,14 @@ impl WordArray<Shared> {
     }
 
     /// Finishes what dead processes have left unfinished. Operations of dead processes are helped by any thread that
-    /// meets them: this is for those that no thread meets, and for a program that wants to know which calls took effect.
-    /// Left out are ids that another process is just taking over, or whose lock something else still holds.
+    /// meets them: this is for those that no thread meets, and for a program that wants to know which calls took
+    /// effect. Left out are ids that another process is just taking over, or whose lock something else still holds.
     ///
     /// Progress: lock-free.
     ///
     /// # Errors
-    /// [`OpenError::TooManyProcesses`] when the thread has no id in the file and none is left; [`OpenError::Io`] when the system
-    /// refuses, or no thread id is left.
+    /// [`OpenError::TooManyProcesses`] when the thread has no id in the file and none is left; [`OpenError::Io`] when
+    /// the system refuses, or no thread id is left.
     pub fn take_over_all(&self) -> Result<(), OpenError> {
         let process = self.words.process()?;
         let claimed = thread_id::with(|thread| match Shared::held(process, thread) {
@@ -554,7 +556,8 @@ impl WordArray<Shared> {
         shared_memory::reserve(&file, &metadata, mapping.len())
     }
 
-    /// Takes a lock that at most one thread of all processes has, until it is dropped or its process ends; `None` if one has it.
+    /// Takes a lock that at most one thread of all processes has, until it is dropped or its process ends; `None` if
+    /// one has it.
     ///
     /// # Errors
     /// When the system refuses, or the array is only read.
@@ -575,7 +578,8 @@ impl WordArray<Shared> {
         words.with_id(|me| action(&words.words_of(me.index())[KEPT]))
     }
 
-    /// [`with_counter`](Self::with_counter), if this thread has an id already and no damage was found; otherwise returns `None`.
+    /// [`with_counter`](Self::with_counter), if this thread has an id already and no damage was found; otherwise
+    /// returns `None`.
     #[inline]
     pub fn with_held_counter<R>(&self, action: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
         let words = &self.words;

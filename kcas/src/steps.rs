@@ -1,9 +1,9 @@
-//! Steps: tests can see each access to shared memory, and stop the thread before it. `kcas/testing` has what drives threads
-//! so; the harness stops them to check histories, and simulates cores.
+//! Steps: tests can see each access to shared memory, and stop the thread before it. `kcas/testing` has what drives
+//! threads so; the harness stops them to check histories, and simulates cores.
 //!
-//! An [`Observer`] sees nothing without the feature `__steps`, which slows every access down. Then [`step`] does nothing.
-//! (A feature, and no `--cfg` as for the model checker, since the harness asks for it in builds that people run: a flag of
-//! the compiler would build all dependencies again, and features of the harness could not imply it.)
+//! An [`Observer`] sees nothing without the feature `__steps`, which slows every access down. Then [`step`] does
+//! nothing. (A feature, and no `--cfg` as for the model checker, since the harness asks for it in builds that people
+//! run: a flag of the compiler would build all dependencies again, and features of the harness could not imply it.)
 //!
 //! A *step* is one access to an atomic of [`sync`](crate::sync) (a use of memory that is made once counts as
 //! one), or a call of [`step`] by other code. A thread that its observer has stopped has done all steps before this

@@ -13,8 +13,8 @@ use crate::sync::{AtomicU64, SetOnce, zeros};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 use crate::words::{OutOfMemory, WordArray};
 
-/// Words by index, as the protocol reaches them, with the ids and the records of the threads that change them: by default
-/// those of the process.
+/// Words by index, as the protocol reaches them, with the ids and the records of the threads that change them: by
+/// default those of the process.
 pub trait Words: Index<usize, Output = AtomicU64> {
     /// True if a thread can be killed in the middle of an operation, so that the next holder of its id has to
     /// finish that first (`commit::take_over`). Then the record of an installation also has the index of its word.

@@ -1,8 +1,8 @@
 //! Small dense ids for live threads, claimed and returned without a lock.
 //!
 //! A thread claims a free, low id on first use and gives it back when it ends. Once three quarters of the ids are held,
-//! further threads claim an id for each call. Whatever is kept per id (a descriptor, a counter) passes to the next thread
-//! that claims the same id, together with everything its former owner wrote.
+//! further threads claim an id for each call. Whatever is kept per id (a descriptor, a counter) passes to the next
+//! thread that claims the same id, together with everything its former owner wrote.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -17,13 +17,14 @@ const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
 const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
 
-/// Returns how many threads may hold an id at one moment ([limits](crate#limits)): 4,096. A later version may have more.
+/// Returns how many threads may hold an id at one moment ([limits](crate#limits)): 4,096. A later version may have
+/// more.
 pub const fn max_threads() -> usize {
     MAX_THREADS
 }
 
-/// A thread that finds this many ids held, three quarters of all, claims an id for one call. So idle threads that do not
-/// register leave a quarter of the ids to calls under way.
+/// A thread that finds this many ids held, three quarters of all, claims an id for one call. So idle threads that do
+/// not register leave a quarter of the ids to calls under way.
 const KEPT: u64 = MAX_THREADS as u64 / 4 * 3;
 
 shared_static! {
@@ -59,12 +60,12 @@ pub struct ThreadId {
 
 /// All ids of threads are held, by threads that keep one and by calls under way ([limits](crate#limits)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("all {MAX_THREADS} thread ids are in use: let threads end, or use a thread pool")]
+#[error("no thread id is free: let threads end, or use a thread pool")]
 #[non_exhaustive]
 pub struct TooManyThreads;
 
-/// Claims an id for the current thread, unless it has one. The thread keeps the id until it ends, so no later call of this
-/// thread returns [`TooManyThreads`].
+/// Claims an id for the current thread, unless it has one. The thread keeps the id until it ends, so no later call of
+/// this thread returns [`TooManyThreads`].
 ///
 /// Progress: lock-free, but it registers the thread's end with the system, for which glibc may take the lock of its
 /// dynamic linker. A thread that is being torn down (its thread-locals are gone) does not keep the id. With glibc, a
@@ -88,9 +89,9 @@ pub fn register() -> Result<(), TooManyThreads> {
     Ok(())
 }
 
-/// Runs `action` with the current thread's id, and claims one if the thread has none. The thread keeps the id, except in
-/// two cases: three quarters of all ids are held, or the thread is being torn down (its thread-locals are gone). Then the
-/// id is for this call and the calls inside it.
+/// Runs `action` with the current thread's id, and claims one if the thread has none. The thread keeps the id, except
+/// in two cases: three quarters of all ids are held, or the thread is being torn down (its thread-locals are gone).
+/// Then the id is for this call and the calls inside it.
 ///
 /// Progress: wait-free if the thread has an id; otherwise as [`register`].
 ///
@@ -105,8 +106,8 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     Ok(action(&id))
 }
 
-/// Claims an id for the current thread, unless it has one, and keeps it at least as long as the value lives: as [`with`], but
-/// for several calls.
+/// Claims an id for the current thread, unless it has one, and keeps it at least as long as the value lives. For one
+/// call, use [`with`].
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held.

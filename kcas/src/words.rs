@@ -77,12 +77,12 @@ pub fn out_of_memory(len: usize) -> OutOfMemory {
 
 /// A fixed-length array of 63-bit words, several of which can be compared and swapped at once.
 ///
-/// Every operation is linearizable and lock-free ([exceptions](crate#guarantees)). [`load`](Self::load) never writes shared
-/// memory.
+/// Every operation is linearizable and lock-free ([exceptions](crate#guarantees)). [`load`](Self::load) never writes
+/// shared memory.
 ///
 /// A word has 8 bytes and is aligned to 8 bytes, so no word straddles two cache lines or pages. The system provides the
-/// memory of a large array page by page, when words are first written. With the feature `huge-pages`, these are pages of
-/// 2 MiB if Linux has them.
+/// memory of a large array page by page, when words are first written. With the feature `huge-pages`, these are pages
+/// of 2 MiB if Linux has them.
 ///
 /// ```
 /// use kcas::{Entry, WordArray};
@@ -163,7 +163,8 @@ impl WordArray<Pieces> {
     /// Makes an array of `len` words, all zero, that can [grow](Self::grow_to).
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes. (If it refuses the 2 KiB that the array needs besides, the process ends.)
+    /// When the allocator refuses `8 × len` bytes. (If it refuses the 2 KiB that the array needs besides, the process
+    /// ends.)
     #[doc(hidden)]
     pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
         Ok(WordArray::from_storage(Pieces::try_new(len)?))
@@ -190,16 +191,16 @@ impl<W: Storage> WordArray<W> {
         self.words.has(index)
     }
 
-    /// True once a thread of this process has found that another process has written into shared memory what no operation
-    /// writes. Then all operations fail, and loads return any value.
+    /// True once a thread of this process has found that another process has written into shared memory what no
+    /// operation writes. Then all operations fail, and loads return any value.
     #[doc(hidden)]
     #[inline]
     pub fn is_damaged(&self) -> bool {
         self.words.words().is_damaged()
     }
 
-    /// Notes damage that the user of the array has found ([`is_damaged`](Self::is_damaged)). Memory of the process alone
-    /// has none.
+    /// Notes damage that the user of the array has found ([`is_damaged`](Self::is_damaged)). Memory of the process
+    /// alone has none.
     #[doc(hidden)]
     pub fn note_damage(&self) {
         self.words.words().note_damage();
@@ -210,13 +211,13 @@ impl<W: Storage> WordArray<W> {
         self.words.number() == 0
     }
 
-    /// Returns the value of the word at `index`. Never writes shared memory and never helps. If a writer stalls inside an
-    /// operation, readers of its words need a few more loads until another writer helps it.
+    /// Returns the value of the word at `index`. Never writes shared memory and never helps. If a writer stalls inside
+    /// an operation, readers of its words need a few more loads until another writer helps it.
     ///
-    /// Progress: one load if no operation is in progress on the word. Otherwise lock-free: it loads again only if another
-    /// thread's operation, or a step of one, completed during the call.
-    /// Linearization point: the load of the word, or the decision of an operation that succeeded after that load, if
-    /// the call returns the operation's new value.
+    /// Progress: one load if no operation is in progress on the word. Otherwise lock-free: it loads again only if
+    /// another thread's operation, or a step of one, completed during the call. Linearization point: the load of the
+    /// word, or the decision of an operation that succeeded after that load, if the call returns the operation's new
+    /// value.
     ///
     /// # Panics
     /// If `index` is out of range.
@@ -319,16 +320,16 @@ impl<W: Storage> WordArray<W> {
     /// Replaces all words that `entries` names if all hold their expected values at the same moment. Otherwise it
     /// replaces none. The order of the entries does not matter. An empty `entries` succeeds.
     ///
-    /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the word
-    /// with the lowest index differs. Entries in ascending order of index are not copied.
+    /// Without contention, it costs 2k + 1 compare-and-swaps for k > 1 entries, and one for a single entry or if the
+    /// word with the lowest index differs. Entries in ascending order of index are not copied.
     ///
     /// Progress: lock-free. Linearization point of a success: this thread's or a helper's compare-and-swap of the
     /// operation's status; of a mismatch: this thread's or a helper's access that found another value. For a single
     /// entry, see [`compare_exchange`](Self::compare_exchange).
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found before
-    /// any word changes.
+    /// [`Error::Mismatch`] if some word differs. The other errors, [`Error::TooManyThreads`] and misuse, are found
+    /// before any word changes.
     #[inline]
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
         self.run(entries, commit::kcas)

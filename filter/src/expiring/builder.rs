@@ -12,9 +12,9 @@ pub type ExpiringBuilder<S = FixedState> = Builder<AgedLayout<4, 12, 2>, S>;
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     Builder<AgedLayout<SLOTS, BITS, AGE_BITS>, S>
 {
-    /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A window has
-    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age, seven, so a window is accurate to one seventh.
-    /// Which layouts exist is checked when the filter is built, at compile time ([`AgedLayout`]).
+    /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A key stays for at most 2^`AGE_BITS2`
+    /// − 1 periods and at least one less: with 3 bits of age, six to seven. A layout that does not exist is a
+    /// compile-time error at [`build`](Self::build) ([`AgedLayout`]).
     ///
     /// ```
     /// use filter::ExpiringCuckooFilter;

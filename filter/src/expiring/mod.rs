@@ -1,8 +1,8 @@
-//! A filter whose keys expire: it answers "was this key seen recently?". A key stays for two to three periods by default;
-//! your calls to `advance` begin each period.
+//! A filter whose keys expire: it answers "was this key seen recently?". A key stays for two to three periods by
+//! default; your calls to `advance` begin each period.
 //!
-//! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains the
-//! protocol and why it is correct.
+//! [`ExpiringCuckooFilter`] describes its use and [`AgedLayout`] its words. The source of the module `table` explains
+//! the protocol and why it is correct.
 
 mod ages;
 mod builder;
@@ -41,8 +41,9 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
 /// Time is divided into periods. A key stays for the period in which it was inserted or renewed, and for the next ones,
-/// [`PERIODS`](AgedLayout::PERIODS) in all: three by default. [`advance`](Self::advance) begins a period and drops the keys of the
-/// oldest one. There is no background thread and no clock: your calls to `advance` decide when a period ends.
+/// [`PERIODS`](AgedLayout::PERIODS) in all: three by default. [`advance`](Self::advance) begins a period and drops the
+/// keys of the oldest one. There is no background thread and no clock: your calls to `advance` decide when a period
+/// ends.
 ///
 /// ```
 /// use filter::ExpiringCuckooFilter;
@@ -58,29 +59,32 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock, call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each other call, from any thread. Then a
-/// key stays for at least an hour and at most an hour and a half ([recipes](crate::recipes) has a program).
+/// With a clock, call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each other call, from any thread.
+/// Then a key stays for at least an hour and at most an hour and a half ([recipes](crate::recipes) has a program).
 ///
 /// - **It is a set.** A class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
-///   [`insert_or_renew`](Self::insert_or_renew) renew a present key; [`insert_if_absent`](Self::insert_if_absent) does not.
-///   If several threads insert the same new key, at most one gets `true`, and exactly one does if there is room.
+///   [`insert_or_renew`](Self::insert_or_renew) renew a present key; [`insert_if_absent`](Self::insert_if_absent) does
+///   not. If several threads insert the same new key, at most one gets `true`, and exactly one does if there is room.
 /// - **A key stays for two to three periods**, with the default of three: until three periods have begun since the
-///   start of the call that last inserted or renewed it. (A call of `advance` that began earlier can begin the first of them.)
-///   Once three calls have begun after that call returned, and have returned, the key is gone, except as a false positive.
-/// - **Capacity.** The filter needs room for the keys of all periods, and of one more if threads insert while another one advances.
-/// - **Cost.** The default layout has four slots of 12 bits, each with an age of 2 bits. Memory per key and error rate are those of
-///   a [`CuckooFilter`](crate::CuckooFilter). An insert of a new key costs as much as its `insert_if_absent`. `advance` makes
-///   one exchange per bucket.
-/// - **Progress.** Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while others
-///   advance. Each key expires at one instant of the call that drops it, but not all keys at the same instant. A thread
-///   suspended in `advance` blocks no other: the next call finishes its work.
-/// - **Removing** a key, even one that has expired, removes the one copy of its class, so other inserted keys of that class are lost.
-/// - **Timestamps** have 7 bits in the default layout ([limits](crate::limits)). Each `advance` counts as one addition to every
-///   bucket, or as one for each thread that sweeps the same run of buckets at once. A lookup can miss its key if it is suspended
-///   while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and `advance` can be wrong
-///   as well.
+///   start of the call that last inserted or renewed it. (A call of `advance` that began earlier can begin the first of
+///   them.) Once three calls have begun after that call returned, and have returned, the key is gone, except as a false
+///   positive.
+/// - **Capacity.** The filter needs room for the keys of all periods, and of one more if threads insert while another
+///   one advances.
+/// - **Cost.** The default layout has four slots of 12 bits, each with an age of 2 bits. Memory per key and error rate
+///   are those of a [`CuckooFilter`](crate::CuckooFilter). An insert of a new key costs as much as its
+///   `insert_if_absent`. `advance` makes one exchange per bucket.
+/// - **Progress.** Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while
+///   others advance. Each key expires at one instant of the call that drops it, but not all keys at the same instant. A
+///   thread suspended in `advance` blocks no other: the next call finishes its work.
+/// - **Removing** a key, even one that has expired, removes the one copy of its class, so other inserted keys of that
+///   class are lost.
+/// - **Timestamps** have 7 bits in the default layout ([limits](crate::limits)). Each `advance` counts as one addition
+///   to every bucket, or as one for each thread that sweeps the same run of buckets at once. A lookup can miss its key
+///   if it is suspended while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and
+///   `advance` can be wrong as well.
 ///
-/// `W` says where its words are, as in a [`CuckooFilter`](crate::CuckooFilter): in a file if it is a
+/// `W` is where its words are stored, as in a [`CuckooFilter`](crate::CuckooFilter): in a file if it is a
 /// `SharedExpiringCuckooFilter`.
 pub struct ExpiringCuckooFilter<
     S = FixedState,
@@ -184,20 +188,19 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](AgedLayout::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
-    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped before it had
-    /// swept the table, twice that, since this call finishes that sweep first. (An exchange is tried again if another
-    /// thread has changed the bucket, and the call begins again if another call has begun a period. Threads that
-    /// advance at once sweep the same run of buckets, and get in each other's way.) It allocates only
-    /// where a remove [does](crate#guarantees).
+    /// **Time.** One exchange per bucket, or two if an earlier call stopped before it had swept the table: this call
+    /// then finishes that sweep first. It retries an exchange if another thread has changed the bucket, and starts
+    /// again if another call has begun a period. Concurrent calls sweep the same run of buckets and slow each other
+    /// down. It allocates only when a remove [does](crate::guide#memory).
     ///
     /// Progress: lock-free, apart from the allocator and what a thread's first operation under an id [may
-    /// lock](crate#guarantees). Linearization point of the period: an exchange of the clock. Inserts that begin after it have
-    /// the new age; one that is under way may have the old one. Each key is forgotten later in the call, by an exchange of its
-    /// bucket, which another thread may make.
+    /// lock](crate#guarantees). Linearization point of the period: an exchange of the clock. Inserts that begin after
+    /// it have the new age; one that is under way may have the old one. Each key is forgotten later in the call, by an
+    /// exchange of its bucket, which another thread may make.
     ///
     /// # Errors
-    /// [`AdvanceError`]: when there are too many threads, or in period 2^42 − 1, which is the last one. Nothing has
-    /// changed then, except that the sweep of the last period is finished.
+    /// [`AdvanceError`]: if all ids are in use, or in period 2^42 − 1, the last one, whose sweep is then finished.
+    /// Otherwise nothing has changed, except after [`Damaged`](UpdateError::Damaged).
     #[doc(alias("tick", "expire"))]
     pub fn advance(&self) -> Result<u64, AdvanceError> {
         let advanced = W::with_counter(self.words(), &self.beside, |counter| {
@@ -233,22 +236,23 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// **A skipped period ages no key.** A key expires when [`PERIODS`](AgedLayout::PERIODS) periods have begun since its
-    /// insert, whatever their numbers are.
+    /// **A skipped period ages no key.** A key expires when [`PERIODS`](AgedLayout::PERIODS) periods have begun since
+    /// its insert, whatever their numbers are.
     /// - Keys from before the call expire before the call skips.
     /// - A key that another thread inserts during the call may be from the period before the skip. For example, the
     ///   first call of `advance_to(1_001)` begins periods 1 to 4 and 1,001. A key of period 4 is then found in periods
     ///   1,001 and 1,002, and not in 1,003.
     ///
     /// **A number that is too great**, from a wrong clock or in other units, cannot be taken back, not even by
-    /// [`clear`](Self::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
-    /// nothing expires. (Only [`advance`](Self::advance) goes on from there.) If a clock may be wrong, compare with
-    /// [`period`](Self::period) first; once it is too late, only a new filter helps.
+    /// [`clear`](Self::clear) or by saving and loading. Until the clock reaches it, this function begins no period,
+    /// and nothing expires unless you call [`advance`](Self::advance). If a clock may be wrong, compare its number
+    /// with [`period`](Self::period) first; once it is too late, use a new filter.
     ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
-    /// [`AdvanceError`]: when there are too many threads, or `period` is 2^42 or more. Nothing has changed.
+    /// [`AdvanceError`]: if all ids are in use, or `period` is 2^42 or more. Nothing has changed, except after
+    /// `Damaged`.
     pub fn advance_to(&self, period: u64) -> Result<(), AdvanceError> {
         existing(period)?;
         let mut last = self.table.clock();
@@ -313,13 +317,11 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
         Ok((snapshot.buckets, snapshot.chain(period)))
     }
 
-    /// Returns a separate filter with the same contents and ages, as
-    /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone) does for a filter without ages: others
-    /// may insert, remove and advance meanwhile. A key's age in the copy is the number of periods since it was
-    /// inserted or renewed, at some moment of the call; the copy's period is the one in which the call ends. So
-    /// if a period begins meanwhile, the copy may remember a key for that much longer.
+    /// Returns a separate filter with the same contents and ages. Other threads may insert, remove and advance during
+    /// the call. In the clone, a key has the age that it had at some moment of the call, and the period is that of the
+    /// end of the call. If periods begin during the call, a key may stay in the clone for that many more periods.
     ///
-    /// Progress, time and memory: as described there.
+    /// Progress, time and memory: as for [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone).
     ///
     /// # Errors
     /// [`SnapshotError`].
@@ -374,10 +376,11 @@ impl<
         self.insert_or_renew_hash(self.hash_one(key))
     }
 
-    /// Inserts the key with this [hash](Filter#hashes), and returns true; or renews the copy that its class has.
+    /// Inserts the key with this [hash](Filter#hashes) and returns `true`, or renews the copy of its class and returns
+    /// `false`.
     ///
-    /// Linearization point: the K-CAS that adds it; or the exchange of its age, or the last load that found it if
-    /// it has the age of this period already.
+    /// Linearization point: the K-CAS that adds the copy; for a renewal, the exchange of its age, or the last load
+    /// that found it if it already has the age of this period.
     ///
     /// # Errors
     /// [`InsertError`]; nothing was added.
@@ -420,8 +423,8 @@ impl<
         self.insert_or_renew_hash(hash).map(drop)
     }
 
-    /// The age of a copy that is there stays as it is: so a key is forgotten one window after it first came, however
-    /// often it comes again.
+    /// A present copy keeps its age: the key expires [`PERIODS`](AgedLayout::PERIODS) periods after it was added,
+    /// however often this is called again.
     fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
         self.insert_at(self.locate(hash), false)
     }

@@ -48,8 +48,8 @@ fn time_from_now(length: Duration, period: u64) -> io::Result<Time> {
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     Builder<AgedLayout<SLOTS, BITS, AGE_BITS>, S>
 {
-    /// Opens the filter in this file, or makes the file if there is none, with the size of this builder and periods of this
-    /// length, the first of which begins now.
+    /// Opens the filter in this file, or makes the file if there is none, with the size of this builder and periods of
+    /// this length, the first of which begins now.
     ///
     /// # Errors
     /// [`OpenError`]; a size that [`build`](Self::build) would refuse, or a length of 0 or of more than 584 years, is
@@ -71,8 +71,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         ExpiringCuckooFilter::of_file(array, hasher, Some(expected[0]))
     }
 
-    /// Opens the filter in this file. Its size and the length of its periods are those of the file; its layout and hasher must be
-    /// those of this builder.
+    /// Opens the filter in this file. Its size and the length of its periods are those of the file; its layout and
+    /// hasher must be those of this builder.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -99,11 +99,12 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
-    /// Makes a file that processes share, with what this filter holds, and with periods of this length: for example of a filter
-    /// that was saved and loaded again. The present period begins now.
+    /// Makes a file that processes share, with what this filter holds, and with periods of this length: for example of
+    /// a filter that was saved and loaded again. The present period begins now.
     ///
     /// # Errors
-    /// Those of [`CuckooFilter::into_shared`](crate::CuckooFilter::into_shared), and of a new file's length of a period.
+    /// Those of [`CuckooFilter::into_shared`](crate::CuckooFilter::into_shared), and of a new file's length of a
+    /// period.
     #[cfg_attr(docsrs, doc(cfg(feature = "shared")))]
     pub fn into_shared(
         self,
@@ -140,12 +141,12 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
     }
 
     /// Begins the periods whose time has come: [`advance_to`](Self::advance_to) the one that the file's [length of a
-    /// period](Self::period_length) and the system's clock determine. All processes find the same one, so each period begins once,
-    /// whichever of them call this, and how often. Most calls find nothing to do.
+    /// period](Self::period_length) and the system's clock determine. All processes find the same one, so each period
+    /// begins once, whichever of them call this, and how often. Most calls find nothing to do.
     ///
-    /// The clock is the time since the system was started, suspension included, which nobody can set. The first period began when
-    /// the file was made. Do not mix this with other numbers ([`advance`](Self::advance), [`advance_to`](Self::advance_to)), and
-    /// call it in one time namespace: in others, that time differs.
+    /// The clock is the time since the system was started, suspension included, which nobody can set. The first period
+    /// began when the file was made. Do not mix this with other numbers ([`advance`](Self::advance),
+    /// [`advance_to`](Self::advance_to)), and call it in one time namespace: in others, that time differs.
     ///
     /// # Errors
     /// [`AdvanceError`].

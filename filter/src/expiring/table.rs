@@ -41,16 +41,16 @@
 //! counts as empty: no slot of the oldest age is ever moved, which could take it from a bucket that
 //! is still to be swept to one that has been.
 //!
-//! **In a file that processes share**, the clock is in the file. A run counts as swept only after its buckets: if a process is killed
-//! in a sweep, the clock shows what is left, and the next call sweeps it.
+//! **In a file that processes share**, the clock is in the file. A run counts as swept only after its buckets: if a
+//! process is killed in a sweep, the clock shows what is left, and the next call sweeps it.
 //!
 //! All this is modulo the width of the timestamp, like everything else
 //! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each timestamp once for each thread that
 //! is in the same run at the same time. The clock is the one thing that an exchange does not compare. Suppose a
 //! thread loses its core between its look at the clock and its exchange, for a period or more, while the bucket
-//! goes through a whole number of turns and holds the same again. Then the thread acts on the old clock: a
+//! wraps its timestamp a whole number of times and holds the same again. Then the thread acts on the old clock: a
 //! sweep takes a key that was inserted again, a renewal makes a key older, an insert makes it younger. The
-//! test `late_sweep_drops_new_key_only_after_wrap` (`filter/tests/steps/expiring_hostile.rs`) shows that a whole turn
+//! test `late_sweep_drops_new_key_only_after_wrap` (`filter/tests/steps/expiring_hostile.rs`) shows that a whole wrap
 //! has this effect on a sweep, and that nothing less has. It did not occur in 300 million calls on a few hot
 //! buckets, of which 140,000 lost their core for three periods and more.
 

@@ -14,8 +14,8 @@ const FIRST_BUCKETS: usize = 1 << 10;
 const KEYS_OF_FEW: usize = 2;
 
 /// Unless the builder says how much to reserve, a table of at least this many buckets (128 KiB) reserves four times its
-/// first size, up to 64 MiB. (Smaller blocks come from memory that a process may have used before, which is cleared. None
-/// in builds with the feature `__steps`, which writes all of it.)
+/// first size, up to 64 MiB. (Smaller blocks come from memory that a process may have used before, which is cleared.
+/// None in builds with the feature `__steps`, which writes all of it.)
 const MIN_RESERVING: usize = if cfg!(any(
     kcas_loom,
     feature = "__steps",
@@ -54,19 +54,19 @@ impl<S> Builder<Growing, S> {
     /// Sets how many bytes the filter allocates at once for its table. The table's first size is included, and is the
     /// minimum.
     ///
-    /// Up to that size, the table is one piece of memory, and lookups are fastest. Beyond it, the table grows by further
-    /// pieces, four for each doubling. In a core's caches, lookups then take about half as long again.
+    /// Up to that size, the table is one piece of memory, and lookups are fastest. Beyond it, the table grows by
+    /// further pieces, four for each doubling. In a core's caches, lookups then take about 1.5 times as long.
     ///
-    /// By default, a filter whose [first size](Builder::capacity) is at least 128 KiB allocates four times that size, or
-    /// 64 MiB if that is less. A smaller filter allocates only its first size. For a loaded filter or a clone, the size
-    /// that it has then counts as its first size.
+    /// By default, a filter whose [first size](Builder::capacity) is at least 128 KiB allocates four times that size,
+    /// or 64 MiB if that is less. A smaller filter allocates only its first size. For a loaded filter or a clone, the
+    /// size that it has then counts as its first size.
     ///
-    /// [`memory_bytes`](crate::Filter::memory_bytes) counts only the memory that the table has grown into. The rest costs
-    /// nothing if the system supplies memory when a page is first written, as Linux does for large blocks. It is real
-    /// memory
+    /// [`memory_bytes`](crate::Filter::memory_bytes) counts only the memory that the table has grown into. The rest
+    /// costs nothing if the system supplies memory when a page is first written, as Linux does for large blocks. It is
+    /// real memory
     ///
-    /// - after 65,536 large blocks in a process that uses glibc, and for blocks of up to 32 MiB in memory that the process
-    ///   has freed, because such blocks are cleared at once;
+    /// - with glibc, while the process has 65,536 large blocks, and for blocks of up to 32 MiB in memory that the
+    ///   process has freed, because such blocks are cleared at once;
     /// - after `mlockall`;
     /// - in systems that do not overcommit, and in allocators that count or limit what is requested.
     ///
@@ -84,8 +84,8 @@ impl<S> Builder<Growing, S> {
         self
     }
 
-    /// Limits the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate). If growing would exceed the
-    /// limit, the filter keeps its size and refuses a key that finds no room
+    /// Limits the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate). If growing would exceed
+    /// the limit, the filter keeps its size and refuses a key that finds no room
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
@@ -119,8 +119,8 @@ impl<S> Builder<Growing, S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] if the size is 0 buckets or too large, if the allowed rate is below that of a filter before it grows,
-    /// or if there is no memory.
+    /// [`BuildError`] if the size is 0 buckets or too large, if the allowed rate is below that of a filter before it
+    /// grows, or if there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,

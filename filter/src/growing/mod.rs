@@ -27,12 +27,12 @@ use saved::TableSnapshot;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
 
-/// Number of buckets (16 MiB) at which batches of lookups begin to prefetch. Loads of smaller tables overlap anyway, and
-/// prefetching locates each key twice.
+/// Number of buckets (16 MiB) at which batches of lookups begin to prefetch. Loads of smaller tables overlap anyway,
+/// and prefetching locates each key twice.
 const FETCHED_BUCKETS: usize = 1 << 21;
 
-/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its table grows a few buckets at a time, and no thread
-/// waits for that.
+/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its table grows a few buckets at a time, and no
+/// thread waits for that.
 ///
 /// ```
 /// use filter::GrowingCuckooFilter;
@@ -50,17 +50,18 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// Inserts, removes, lookups and counts are linearizable and lock-free, also while the table grows
 /// ([exceptions](crate::limits)).
 ///
-/// - **Error rate.** If every slot is taken, one absent key in 5,461 is reported as present at first. Each doubling adds
-///   about 0.75 times that rate: one in 508 after thirteen. The builder can
+/// - **Error rate.** If every slot is taken, one absent key in 5,461 is reported as present at first. Each doubling
+///   adds about 0.75 times that rate: one in 508 after thirteen. The builder can
 ///   [limit](crate::Builder::max_false_positive_rate) it, and thereby the growth.
 /// - **Memory.** [25 to 46 bits per key](self#what-it-costs), and what is [reserved](crate::Builder::reserved_bytes).
 ///   Removed keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
-/// - **Speed.** Lookups take 1.4 to 1.5 times as long as in a fixed-size filter, and longer in memory that was not reserved.
-///   [Filling](self#what-it-costs) takes longer as well. Inserts and removes take longer in a nearly full
-///   fixed-size filter (`paper-figures/speed-*.csv`).
+/// - **Speed.** Lookups take 1.4 to 1.5 times as long as in a fixed-size filter, and longer in memory that was not
+///   reserved. [Filling](self#what-it-costs) takes longer as well. A mix of inserts and removes takes 0.5 to 0.8
+///   times as long as in a fixed-size filter at a load of 0.9 or 0.95 in a core's caches, and 0.9 to 1.3 times among 4
+///   million keys (`paper-figures/speed-*.csv`).
 /// - **Copies.** It stores up to six copies of a key, or three while it has grown and less than half of its slots are
-///   taken. If keys repeat, use [`insert_if_absent`](Self::insert_if_absent). If hundreds of thousands of keys have three
-///   copies each, the table grows for keys that share buckets, and may finally refuse a key
+///   taken. If keys repeat, use [`insert_if_absent`](Self::insert_if_absent). If hundreds of thousands of keys have
+///   three copies each, the table grows for keys that share buckets, and may finally refuse a key
 ///   ([`Crowded`](InsertError::Crowded)).
 /// - **Old keys.** Removing a key that has stayed for more than eight doublings may leave a remainder. It takes a slot
 ///   and can cause false positives, within the error rate above, until the filter is emptied and shrunk.
@@ -84,8 +85,8 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
 }
 
 impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
-    /// Returns the class of `key`. Two keys of one class are indistinguishable if both were inserted before the filter grew.
-    /// The filter stores more bits of keys that are inserted later.
+    /// Returns the class of `key`. Two keys of one class are indistinguishable if both were inserted before the filter
+    /// grew. The filter stores more bits of keys that are inserted later.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         Key::new(self.hash_one(key)).class(self.table.base())
     }
@@ -109,16 +110,15 @@ impl<S> GrowingCuckooFilter<S> {
         self.table.memory_bytes() + size_of::<Self>()
     }
 
-    /// Returns a clone, like [`CuckooFilter::try_clone`] of a fixed-size filter. During the call, other threads may insert,
-    /// remove, and make this filter grow.
+    /// Returns a clone, like [`CuckooFilter::try_clone`] of a fixed-size filter. During the call, other threads may
+    /// insert, remove, and make this filter grow.
     ///
-    /// Time and memory: as described there, plus the words of the clone once more. Progress: lock-free, apart from the
-    /// allocator and what a thread's first operation under an id [may lock](crate#guarantees). The call starts again if,
-    /// before it reads the first bucket, the table grows by an eighth or begins another round. It retries the
-    /// [wrap of a timestamp](self#when-a-timestamp-wraps) if another thread has wrapped one that the same counter counts.
+    /// Time and memory: as for that clone, plus 8 bytes per bucket of the new table during the call. Progress:
+    /// lock-free ([exceptions](crate#guarantees)). The call starts again if, before it reads the first bucket, the
+    /// table grows by an eighth or begins another round.
     ///
-    /// The [`len`](Filter::len) of the clone may be too great: by at most the number of slots [without a bit
-    /// left](self#the-table) that were doubled during the call, or by calls in progress when it began. It is never too
+    /// The [`len`](Filter::len) of the clone may be too great, by at most one for each slot [without a bit
+    /// left](self#the-table) that was doubled during the call or by a call in progress when it began. It is never too
     /// small if only inserted keys were removed. The same is true of a filter that is saved during such calls.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
@@ -137,12 +137,12 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Returns a reader of the same bytes as [`to_bytes`](Filter::to_bytes), without copying the table. It can start at any
-    /// position. It needs exclusive access to the filter, but no memory, and writes no word: a forked child that saves this
-    /// way still shares the table's pages with its parent.
+    /// Returns a reader of the same bytes as [`to_bytes`](Filter::to_bytes), without copying the table. It can start at
+    /// any position. It needs exclusive access to the filter, but no memory, and writes no word: a forked child that
+    /// saves this way still shares the table's pages with its parent.
     ///
-    /// If a thread never continues inside a call, like the parent's threads in such a child, that call has either taken
-    /// effect or not, and no other key is missing. The `len` of the saved filter may be as much too great as in a
+    /// A call that never continues, such as one of the parent's threads in such a child, is saved wholly
+    /// or not at all, and no other key is missing. The `len` of the saved filter may be too great, as in a
     /// [clone](Self::try_clone).
     ///
     /// ```
@@ -165,8 +165,8 @@ impl<S> GrowingCuckooFilter<S> {
         SavedBytes::new(self)
     }
 
-    /// Removes everything and returns to the first size. If there is no memory for that, the table is emptied but keeps its
-    /// size.
+    /// Removes everything and returns to the first size. If there is no memory for that, the table is emptied but keeps
+    /// its size.
     #[doc(alias = "reset")]
     pub fn clear(&mut self) {
         match Table::try_new(self.table.base(), self.kind) {
@@ -175,17 +175,19 @@ impl<S> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Makes the table as small as its contents allow and releases the rest of its memory. An empty filter returns to its
-    /// first size. Buckets are joined in the reverse order of their splits while there is room in each. If there is no
-    /// memory for a smaller copy of the table, it keeps its size.
+    /// Makes the table as small as its contents allow and releases the rest of its memory. An empty filter returns
+    /// to its first size. Buckets are joined in the reverse order of their splits while there is room in each. Unless
+    /// the filter is empty, the call needs memory for a copy of the whole table and for the smaller one. Without it,
+    /// the table keeps its size.
     ///
-    /// A key that came more than eight doublings ago, or its remainder, takes two slots of a larger table, and more after
-    /// further doublings. While the filter is not empty, such a key may keep about a third of that size, or all of it
-    /// together with other keys of its bucket. Its [`count`](crate::Filter::count) may be more than was inserted.
+    /// A key inserted more than eight doublings ago, or its remainder, occupies two slots, and twice as many after
+    /// each further doubling. Until the filter is empty, one such key can keep the table at about a third of that
+    /// larger size, or at all of it if other keys share its buckets. Its [`count`](crate::Filter::count) may be more
+    /// than was inserted.
     ///
-    /// The call takes time in proportion to the size. It needs exclusive access, because other threads could be using the
-    /// released memory. If a key was removed that had not been inserted, a key that was inserted later may be missing
-    /// after this call.
+    /// The call takes time in proportion to the size. It needs exclusive access, because other threads could be using
+    /// the released memory. If a key was removed that had not been inserted, a key that was inserted later may be
+    /// missing after this call.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -244,8 +246,8 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     }
 
     /// Makes three loads of buckets, two of a counter of [wraps](self#when-a-timestamp-wraps) and one of the number of
-    /// buckets. It makes more if the table is larger than its reserved memory, or if the key's buckets are changed or split
-    /// during the call. Writes nothing.
+    /// buckets. It makes more if the table is larger than its reserved memory, or if the key's buckets are changed or
+    /// split during the call. Writes nothing.
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
         self.table.contains(hash)

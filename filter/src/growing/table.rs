@@ -48,10 +48,10 @@ const MAX_BEGUN: usize = 1024;
 const UNCOUNTED_OF: usize = 128;
 const MAX_UNCOUNTED: usize = 512;
 
-/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys than
-/// the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts for more
-/// than memory. Without the second number, a table would grow on and on while inserts and removes keep the number of keys
-/// constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
+/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys
+/// than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts for
+/// more than memory. Without the second number, a table would grow on and on while inserts and removes keep the number
+/// of keys constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
@@ -499,11 +499,12 @@ impl Table {
 
     /// Takes one copy of the key; false if it has none.
     ///
-    /// It takes a matching slot that has the most bits of its address. If that slot represented another key, the key's own
-    /// slot also matches that key, and represents it from now on.
+    /// It takes a matching slot that has the most bits of its address. If that slot represented another key, the key's
+    /// own slot also matches that key, and represents it from now on.
     ///
-    /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or wrapped a timestamp that is
-    /// counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
+    /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or wrapped a timestamp
+    /// that is counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as
+    /// in a lookup.
     pub(super) fn remove(&self, key: Key) -> bool {
         loop {
             let seen = self.see_settled(key);
@@ -568,8 +569,9 @@ impl Table {
         unchanged: &[(Place, u64)],
     ) -> Result<bool, InsertError> {
         let size = self.size();
-        // A bucket read before it was split knows too few bits to say where its keys may move in a table of this size. If
-        // only the second was, it still leads to buckets that exist; but the half where the key belongs may have room.
+        // A bucket read before it was split knows too few bits to say where its keys may move in a table of this size.
+        // If only the second was, it still leads to buckets that exist; but the half where the key belongs may have
+        // room.
         let now = seen.key.places(size).map(|place| place.level);
         if seen.roots[0].0.level < now[0] || seen.roots[1].0.level < now[1] {
             return Ok(false);
@@ -750,7 +752,8 @@ impl Table {
     }
 
     /// Makes a run of buckets that no other thread makes. If none is left, a thread that makes one may have stopped.
-    /// Then it makes the first run that is not counted, whichever thread began it, so that no thread waits for that one.
+    /// Then it makes the first run that is not counted, whichever thread began it, so that no thread waits for that
+    /// one.
     #[cold]
     fn grow(&self, from: usize) -> Result<(), InsertError> {
         let size = self.size();
@@ -1039,8 +1042,8 @@ mod tests {
         Table::try_new(8, KIND).unwrap()
     }
 
-    /// A table of one key that has no bit left. The first bucket of a new round, whose split doubles it, is not made, and
-    /// the second is.
+    /// A table of one key that has no bit left. The first bucket of a new round, whose split doubles it, is not made,
+    /// and the second is.
     fn half_made() -> Table {
         let mut table = Table::try_new(MIN_BUCKETS.ilog2(), KIND).unwrap();
         insert(&table, Key::new(0));

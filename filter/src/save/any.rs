@@ -14,8 +14,8 @@ use crate::traits::Filter;
 /// Loads a [saved](Filter::save) filter of unknown type, with the default hasher.
 ///
 /// It is a [`DynCuckooFilter`] in one of the layouts that [`false_positive_rate`](crate::Builder::false_positive_rate)
-/// chooses from, a [`GrowingCuckooFilter`], or an [`ExpiringCuckooFilter`] of the default layout. Calls that only one type
-/// has, such as [`advance`](ExpiringCuckooFilter::advance), need that type: call its `load`.
+/// chooses from, a [`GrowingCuckooFilter`], or an [`ExpiringCuckooFilter`] of the default layout. Calls that only one
+/// type has, such as [`advance`](ExpiringCuckooFilter::advance), need that type: call its `load`.
 ///
 /// ```
 /// use filter::{Filter, GrowingCuckooFilter, load_any};

@@ -4,9 +4,9 @@ use std::hash::BuildHasher;
 
 use super::words::digest_of;
 
-/// Returns a digest of the hashes of known keys. It differs for other hashers, for other seeds, and on machines where the
-/// hasher gives other hashes. The default hasher gives each known key the same hash on machines of any word size and byte
-/// order.
+/// Returns a digest of the hashes of known keys. It differs for other hashers, for other seeds, and on machines where
+/// the hasher gives other hashes. The default hasher gives each known key the same hash on machines of any word size
+/// and byte order.
 pub(crate) fn digest_of_known_keys(hasher: &impl BuildHasher) -> u64 {
     let mut digest = digest_of(&[]);
     let mut note = |hash: u64| digest.update(&hash.to_le_bytes());

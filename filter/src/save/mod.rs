@@ -11,8 +11,8 @@
 //!   ([exceptions](crate::limits)). A save makes one pass, and fails if there is no [memory](crate::guide#memory) or
 //!   thread id.
 //! - **Refused**: accidental damage, another layout, another hasher, another type of filter ([`LoadError`]).
-//! - **Other machines and releases.** Every later release can load [version 3](mod@format) of the format, on any machine
-//!   where the hasher gives the same hashes.
+//! - **Other machines and releases.** Every later release can load [version 3](mod@format) of the format, on any
+//!   machine where the hasher gives the same hashes.
 //!
 //! # Hashers
 //!
@@ -21,11 +21,12 @@
 //! includes a digest of the hashes of known keys of many types. A hasher that gives these keys other hashes is refused.
 //!
 //! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState). Many others do
-//! not: the hashes of ahash depend on whether the program was built for a processor with AES instructions (`target-cpu`).
+//! not: the hashes of ahash depend on whether the program was built for a processor with AES instructions
+//! (`target-cpu`).
 //!
-//! **Not detected.** A key type may hash differently because its fields or its `Hash` have changed, or because it is of a
-//! [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only. Then
-//! the filter loads and has false negatives. If your key type changes, rebuild the filter.
+//! **Not detected.** A key type may hash differently because its fields or its `Hash` have changed, or because it is of
+//! a [kind](crate::FixedState) that hashes differently on another machine. A hasher may differ for other keys only.
+//! Then the filter loads and has false negatives. If your key type changes, rebuild the filter.
 //!
 //! **Random seeds.** std's `RandomState` does not reveal its seeds: only a clone of it can load the filter, in the same
 //! process. If untrusted users choose the keys, use a hasher with explicit random seeds. Keep them secret:
@@ -155,8 +156,8 @@ pub enum LoadError {
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
     #[non_exhaustive]
     Truncated {
-        /// The minimum length of the bytes: the correct length, or that of the shortest filter if the header itself is cut
-        /// off.
+        /// The minimum length of the bytes: the correct length, or that of the shortest filter if the header itself is
+        /// cut off.
         bytes: u64,
     },
     /// There are more bytes than the filter has.
@@ -202,8 +203,8 @@ pub enum LoadError {
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     #[non_exhaustive]
     OutOfMemory {
-        /// The number of buckets. The clock of an expiring filter counts as one. For a growing filter, it is the number that
-        /// it [reserves](crate::Builder::reserved_bytes) if that is greater.
+        /// The number of buckets. The clock of an expiring filter counts as one. For a growing filter, it is the number
+        /// that it [reserves](crate::Builder::reserved_bytes) if that is greater.
         buckets: usize,
     },
     /// The reader failed.

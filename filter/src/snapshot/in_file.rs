@@ -25,13 +25,14 @@ impl<W, H> Clone for Right<W, H> {
 
 impl<W, H> Copy for Right<W, H> {}
 
-/// The one snapshot that may be under way of a table in words that processes share. The array has the table's words, then
-/// from a whole cache line on the word that announces the snapshot, then a place for each bucket, filled as those in memory.
+/// The one snapshot that may be under way of a table in words that processes share. The array has the table's words,
+/// then from a whole cache line on the word that announces the snapshot, then a place for each bucket, filled as those
+/// in memory.
 #[derive(Debug)]
 pub struct InFile<'a, W, H> {
     words: &'a WordArray<W>,
-    /// The number of the word that announces: a number in the higher bits, odd while a snapshot is under way, and the number
-    /// of buckets that it has behind it.
+    /// The number of the word that announces: a number in the higher bits, odd while a snapshot is under way, and the
+    /// number of buckets that it has behind it.
     announcement: usize,
     right: Right<W, H>,
 }
@@ -45,8 +46,8 @@ pub struct BackupInFile<'a, W, H> {
     hold: Option<H>,
 }
 
-/// Bits of a number of buckets. The other 30 are those of a snapshot's number: a thread would have to be stopped while a
-/// whole multiple of 2^29 snapshots are made.
+/// Bits of a number of buckets. The other 30 are those of a snapshot's number: a thread would have to be stopped while
+/// a whole multiple of 2^29 snapshots are made.
 const BEHIND_BITS: u32 = 33;
 const BEHIND: u64 = (1 << BEHIND_BITS) - 1;
 
@@ -94,8 +95,8 @@ impl<'a, W: Storage, H> InFile<'a, W, H> {
         }
     }
 
-    /// Ends the snapshot that is announced, if there is one: that of a process that was killed. The caller has the right to make
-    /// one. Returns the number, which is even.
+    /// Ends the snapshot that is announced, if there is one: that of a process that was killed. The caller has the
+    /// right to make one. Returns the number, which is even.
     pub fn end_announced(self) -> u64 {
         let ended = ended(self.announced() >> BEHIND_BITS);
         self.set(self.announcement, ended);
@@ -155,8 +156,8 @@ impl<W: Storage, H: Debug> BackupInFile<'_, W, H> {
         announced >> BEHIND_BITS == self.number && bucket as u64 >= announced & BEHIND
     }
 
-    /// Replaces the announcement of this snapshot, for whoever makes it. If another one stands there, what was kept may be
-    /// lost: only a process that writes anything can do that.
+    /// Replaces the announcement of this snapshot, for whoever makes it. If another one stands there, what was kept may
+    /// be lost: only a process that writes anything can do that.
     fn announce(&self, announcement: u64) {
         let InFile {
             words,

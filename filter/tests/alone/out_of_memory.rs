@@ -205,9 +205,9 @@ fn copy_without_memory_is_error() {
     assert!(with_granted(SMALL, 1, || filter.write_to(std::io::sink())).is_ok());
 }
 
-/// However a filter came to be, and as it grows: a small one, or one that reserves nothing, allocates a quarter more than
-/// `memory_bytes` says at most, and a large one four times as much. (A process with a filter for each of its users may have
-/// a hundred thousand.)
+/// However a filter came to be, and as it grows: a small one, or one that reserves nothing, allocates a quarter more
+/// than `memory_bytes` says at most, and a large one four times as much. (A process with a filter for each of its users
+/// may have a hundred thousand.)
 #[test]
 fn growing_filter_memory_is_in_proportion() {
     crate::turn();

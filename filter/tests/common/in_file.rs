@@ -108,8 +108,8 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<SmallInFile> {
     Arc::new(filter)
 }
 
-/// Runs an operation. Otherwise, [`take_over`] might find one that the last holder of the thread's id has begun in a larger array
-/// of another test, and never finished.
+/// Runs an operation. Otherwise, [`take_over`] might find one that the last holder of the thread's id has begun in a
+/// larger array of another test, and never finished.
 pub(crate) fn forget_last_holder() {
     let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
     killed::mortal(2).kcas(&entries).unwrap();

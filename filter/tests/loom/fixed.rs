@@ -274,8 +274,8 @@ fn copy_in_file_during_hop() {
     }
 }
 
-/// Two copies there, between which a key is inserted. Another thread may begin to keep a bucket for the first one and go
-/// on during the second one.
+/// Two copies there, between which a key is inserted. Another thread may begin to keep a bucket for the first one and
+/// go on during the second one.
 #[test]
 fn copies_in_file_in_succession() {
     let (new, another) = (key(0, 1, 0), key(0, 0, 0));

@@ -74,8 +74,8 @@ fn fast_insert_during_bucket_split() {
     }
 }
 
-/// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
-/// the same time, and the second before the first.
+/// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the
+/// buckets at the same time, and the second before the first.
 fn two_full_buckets() -> [u64; 8] {
     std::array::from_fn(|nth| staying(nth as u64 % 6, nth / 2))
 }

@@ -160,7 +160,8 @@ fn has_it(kind: &str, path: &Path, key: usize) -> Result<bool, LoadError> {
     })
 }
 
-/// `load` and `load_any` find the keys of a filter in place of another one, and refuse a file with more behind the filter.
+/// `load` and `load_any` find the keys of a filter in place of another one, and refuse a file with more behind the
+/// filter.
 #[test]
 fn file_of_each_kind_is_loaded_whole() {
     let folder = tempfile::tempdir().unwrap();

@@ -66,8 +66,8 @@ fn random_calls_agree_with_map() {
     }
 }
 
-/// After a pause of any length, what was there is gone, and it is the period that was asked for. Only `advance` leads on
-/// from a period that is too great.
+/// After a pause of any length, what was there is gone, and it is the period that was asked for. Only `advance` leads
+/// on from a period that is too great.
 #[test]
 fn pause_of_any_length_forgets_everything() {
     for pause in (3..40).chain([1 << 20, LAST - 8, LAST - 7]) {

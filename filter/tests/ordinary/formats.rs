@@ -1,5 +1,5 @@
-//! The formats of saved filters: later versions load what was saved once. Damaged, cut off or forged, it is an error that
-//! names the cause, never another filter, and never more memory than the bytes justify.
+//! The formats of saved filters: later versions load what was saved once. Damaged, cut off or forged, it is an error
+//! that names the cause, never another filter, and never more memory than the bytes justify.
 
 use std::hash::BuildHasher;
 use std::ops::Range;

@@ -154,8 +154,8 @@ fn churn_does_not_make_it_grow_for_ever() {
     assert!(load > 0.6, "{load}");
 }
 
-/// The table in `design.md`: whole numbers between which the bits per key are. (The feature `__steps` makes fewer buckets at a
-/// time.)
+/// The table in `design.md`: whole numbers between which the bits per key are. (The feature `__steps` makes fewer
+/// buckets at a time.)
 #[test]
 #[cfg(not(feature = "__steps"))]
 fn memory_per_key_is_as_documented() {

@@ -11,9 +11,9 @@ use crate::at_once::meanwhile;
 
 const WRITERS: u64 = 3;
 
-/// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, which `copy` makes while they write,
-/// and can be removed from it; keys that nobody has inserted are not. A writer has at most
-/// `most` keys. Takes ten copies, or more for so long. Returns during how many copies the filter grew.
+/// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, which `copy` makes while they
+/// write, and can be removed from it; keys that nobody has inserted are not. A writer has at most `most` keys. Takes
+/// ten copies, or more for so long. Returns during how many copies the filter grew.
 fn staying_keys_are_in_every_copy<F: Filter>(
     filter: &F,
     staying: u64,

@@ -148,8 +148,8 @@ fn impossible_period_is_damage() {
     assert_eq!(filter.to_bytes().unwrap_err(), SnapshotError::Damaged);
 }
 
-/// A worker is killed at each instruction of a call that begins a period. Nothing that has not expired is lost, no thread waits,
-/// and whoever begins this period or the next one finishes the sweep.
+/// A worker is killed at each instruction of a call that begins a period. Nothing that has not expired is lost, no
+/// thread waits, and whoever begins this period or the next one finishes the sweep.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn advance_killed_at_any_instruction_is_resumed() {

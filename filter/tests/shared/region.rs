@@ -135,7 +135,8 @@ impl Damage<'_> {
         self.write(64, IDS);
     }
 
-    /// Writes into the header: the number of ids (rarely, since each takes time), or what never changes, with the right checksum or not.
+    /// Writes into the header: the number of ids (rarely, since each takes time), or what never changes, with the right
+    /// checksum or not.
     fn write_header(&mut self) {
         let (kind, value) = (self.1.below(64), self.1.number());
         match kind {

@@ -70,7 +70,8 @@ fn simultaneous_second_save_is_refused() {
     assert!(matches!(error, SnapshotError::Refused { kind, .. } if is_refused(kind)));
 }
 
-/// Saves a filter while another process writes these words, the first of which announces the save. True if it finds damage.
+/// Saves a filter while another process writes these words, the first of which announces the save. True if it finds
+/// damage.
 fn finds_damage(words: &[u64]) -> bool {
     let file = File::new(&format!("{:x}-{}", words[0], words.len()));
     let filter = create(&file);

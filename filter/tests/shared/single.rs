@@ -1,9 +1,9 @@
 //! Workers that are killed at each instruction of a call.
 //!
-//! The test lets a worker make one instruction after another (`ptrace`). What others find after a kill is in the file alone, so
-//! the test keeps the file as it is after each instruction that changes it, and puts it back after the worker has been killed: that is
-//! a kill at every instruction. `KILL_PLACES=N` kills workers indeed, at N instructions of each call, or at all if it has few more.
-//! From N = 1,000 on, it also kills saves next to other calls.
+//! The test lets a worker make one instruction after another (`ptrace`). What others find after a kill is in the file
+//! alone, so the test keeps the file as it is after each instruction that changes it, and puts it back after the worker
+//! has been killed: that is a kill at every instruction. `KILL_PLACES=N` kills workers indeed, at N instructions of
+//! each call, or at all if it has few more. From N = 1,000 on, it also kills saves next to other calls.
 
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -237,8 +237,8 @@ impl Table {
         found.next().expect("a key with this many changes")
     }
 
-    /// Lets a worker end its call. Returns the file as it is before each change and at the end, and the number of instructions.
-    /// Whoever begins or ends a snapshot must have the lock.
+    /// Lets a worker end its call. Returns the file as it is before each change and at the end, and the number of
+    /// instructions. Whoever begins or ends a snapshot must have the lock.
     pub(crate) fn finish(&self, worker: &Traced) -> (Vec<Left>, usize) {
         let mut left = vec![self.read()];
         let mut last = announced(&left[0]);
@@ -259,7 +259,8 @@ impl Table {
         (left, steps)
     }
 
-    /// Checks all keys but those of some calls, which may be there once. Returns of each call whether it has taken effect.
+    /// Checks all keys but those of some calls, which may be there once. Returns of each call whether it has taken
+    /// effect.
     fn check(&self, calls: &[Call], when: &str) -> Vec<bool> {
         let mut sum = 0;
         for (nth, key) in self.keys.iter().enumerate() {
@@ -284,9 +285,9 @@ impl Table {
         assert!(self.keys.iter().all(is_same), "{when}: another copy");
     }
 
-    /// Checks what is left when the workers of these calls have been killed. Their ids are taken over by a process that wants to
-    /// know what has happened, or by one that claims and uses them; at once, or after others have met what is left. The filter
-    /// can then be saved as it is.
+    /// Checks what is left when the workers of these calls have been killed. Their ids are taken over by a process that
+    /// wants to know what has happened, or by one that claims and uses them; at once, or after others have met what is
+    /// left. The filter can then be saved as it is.
     fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<bool> {
         let mut after = Vec::new();
         for (with_others, as_heir) in [(true, false), (true, true), (false, true), (false, false)] {
@@ -355,8 +356,8 @@ impl Table {
         assert!(took_effect);
     }
 
-    /// Kills the worker of a call at places where it has tags in the table or a snapshot under way, and then, at each instruction,
-    /// that of another call, which meets them or takes them over.
+    /// Kills the worker of a call at places where it has tags in the table or a snapshot under way, and then, at each
+    /// instruction, that of another call, which meets them or takes them over.
     fn kill_both(&self, calls: [Call; 2], every: usize) {
         self.begin();
         let base = self.read();

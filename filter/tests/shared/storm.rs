@@ -1,7 +1,7 @@
 //! Workers that are stopped and killed at random moments.
 //!
-//! A second shared array says of each key what its owner, a thread of a worker, knows: absent, being inserted, present or being
-//! removed, and in which period. No two keys have the same class, so the filter must be exact about each.
+//! A second shared array says of each key what its owner, a thread of a worker, knows: absent, being inserted, present
+//! or being removed, and in which period. No two keys have the same class, so the filter must be exact about each.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -87,8 +87,8 @@ impl State {
 /// Where the table begins in a file.
 pub(crate) const TABLE: u64 = 2 << 20;
 
-/// What the owners know. A contested key has the number of the owner that has inserted it, plus 1. Then come the keys, and of each
-/// owner whether it has begun, and the number of its calls that were checked.
+/// What the owners know. A contested key has the number of the owner that has inserted it, plus 1. Then come the keys,
+/// and of each owner whether it has begun, and the number of its calls that were checked.
 type Known = WordArray<Shared>;
 
 fn set(known: &Known, key: usize, old: u64, new: u64) {
@@ -333,8 +333,8 @@ impl Storm {
     }
 }
 
-/// Four workers change a filter at a load of 0.95, and copy it. One or all are killed every few milliseconds, some of them while they are
-/// stopped. Kills use up no ids and no memory.
+/// Four workers change a filter at a load of 0.95, and copy it. One or all are killed every few milliseconds, some of
+/// them while they are stopped. Kills use up no ids and no memory.
 ///
 /// `STORM_SECONDS` and `STORM_KILLS` say how long, at least.
 #[test]

@@ -1,4 +1,5 @@
-//! Calls of any filter that are stopped at a step, for as long as others work, or between whose steps something happens.
+//! Calls of any filter that are stopped at a step, for as long as others work, or between whose steps something
+//! happens.
 
 use std::sync::Arc;
 
@@ -34,7 +35,8 @@ pub(crate) fn register() {
     with_hook(|_| (), || kcas::thread_id::register().unwrap());
 }
 
-/// Stops a call in a thread of its own before this step of those that count; `None`, when it has ended, if it has fewer.
+/// Stops a call in a thread of its own before this step of those that count; `None`, when it has ended, if it has
+/// fewer.
 fn stopped_where<F: Send + Sync + 'static, R: Send + 'static>(
     counts: fn(Access) -> bool,
     filter: &Arc<F>,

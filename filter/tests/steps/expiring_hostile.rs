@@ -29,8 +29,8 @@ fn usual_key(nth: usize) -> u64 {
 }
 
 /// Not only lookups: a sweep that is stopped until the next period loses a key of that period. It is stopped at a
-/// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again, after
-/// some additions to the bucket. Each filter is made again.
+/// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again,
+/// after some additions to the bucket. Each filter is made again.
 #[test]
 fn late_sweep_drops_new_key_only_after_wrap() {
     let key = usual_key(0);
@@ -126,9 +126,9 @@ fn leap_forgets_for_shorter_leaps() {
     }
 }
 
-/// The docs of `advance_to`: what expires is counted in periods that have begun, and a skipped one has not; and a call begins
-/// no more than twice as many as there are ages. It begins periods 1 to 4, skips a multiple of the four ages, and begins the
-/// last few.
+/// The docs of `advance_to`: what expires is counted in periods that have begun, and a skipped one has not; and a call
+/// begins no more than twice as many as there are ages. It begins periods 1 to 4, skips a multiple of the four ages,
+/// and begins the last few.
 #[test]
 fn key_inserted_during_leap_outlives_skipped_periods() {
     let key = usual_key(0);

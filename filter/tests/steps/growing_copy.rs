@@ -166,9 +166,9 @@ fn copy_holds_key_split_by_unaware_thread() {
     }
 }
 
-/// A thread is stopped for good at any step of an insert that moves keys and splits buckets, as a `fork` leaves it: a filter
-/// read in place has all keys, and the one of that insert or not. That one is not thrown away, although it may be the only
-/// one left and not counted.
+/// A thread is stopped for good at any step of an insert that moves keys and splits buckets, as a `fork` leaves it: a
+/// filter read in place has all keys, and the one of that insert or not. That one is not thrown away, although it may
+/// be the only one left and not counted.
 #[test]
 fn filter_after_thread_has_gone_keeps_all_keys() {
     let held: Vec<u64> = FILLING[..3].iter().map(|&at| staying(at)).collect();

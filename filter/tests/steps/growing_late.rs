@@ -126,7 +126,8 @@ fn lookup_follows_successive_splits() {
 /// must go to the half where it is looked for.
 #[test]
 fn chain_moves_no_key_to_wrong_half() {
-    // From bucket 2 to bucket 0, which will be 16; or from 14 to 12, which is split only after six runs, and will be 28.
+    // From bucket 2 to bucket 0, which will be 16; or from 14 to 12, which is split only after six runs, and will be
+    // 28.
     for (from, to) in [(2, 0), (14, 12)] {
         let moves = key(apart(18, 5, 0), from);
         let [filling @ .., split] = FILLING.map(|address| staying(address + to + 1));
@@ -187,8 +188,8 @@ fn chain_from_bucket_two_rounds_old_fails() {
     assert!(met > 300, "{met}");
 }
 
-/// An insert finds both buckets full, and before one of its steps another thread splits the one or the other, with which
-/// the table has grown as far as it may: the key's half has had room ever since.
+/// An insert finds both buckets full, and before one of its steps another thread splits the one or the other, with
+/// which the table has grown as far as it may: the key's half has had room ever since.
 #[test]
 fn insert_with_bucket_just_split_is_not_refused() {
     let rate = grown().false_positive_rate();

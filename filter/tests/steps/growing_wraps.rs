@@ -12,9 +12,9 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
     filter
 }
 
-/// Each bucket has the counter that lookups of its keys look at. At first, the copy is in the first bucket while a lookup
-/// reads the second one. Then a whole turn of 63 additions, some of them before the copy moves and the others after, meets
-/// whatever a lookup has read by then, of the bucket and of the counter.
+/// Each bucket has the counter that lookups of its keys look at. At first, the copy is in the first bucket while a
+/// lookup reads the second one. Then a whole turn of 63 additions, some of them before the copy moves and the others
+/// after, meets whatever a lookup has read by then, of the bucket and of the counter.
 #[test]
 fn key_is_found_during_timestamp_wrap() {
     let is_found = |bucket, at, before, additions: [u64; 2]| {

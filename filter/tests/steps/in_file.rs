@@ -38,8 +38,8 @@ fn copy_after_killed_copy_has_all_keys() {
     }
 }
 
-/// A thread that keeps a bucket for a copy is stopped at any step, until the next copy has come to any step. That copy has
-/// what was there when it began.
+/// A thread that keeps a bucket for a copy is stopped at any step, until the next copy has come to any step. That copy
+/// has what was there when it began.
 #[test]
 fn thread_of_last_copy_changes_no_later_one() {
     let (item, twin) = (0, 1);

@@ -119,8 +119,8 @@ fn insert_with_constant_room_is_never_refused() {
     never_full_while_room_moves(holding);
 }
 
-/// Lookups in a signal handler, which runs at any step of an operation of the same thread: they end, allocate nothing, and
-/// find what is there throughout.
+/// Lookups in a signal handler, which runs at any step of an operation of the same thread: they end, allocate nothing,
+/// and find what is there throughout.
 #[test]
 fn lookups_may_interrupt_own_thread_operation() {
     let new = key(0, 2, 0);

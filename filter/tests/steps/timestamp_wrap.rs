@@ -8,8 +8,8 @@ use crate::small::{BUCKETS, Identity, key_of};
 use filter::CuckooFilter;
 use filter::layout::Layout;
 
-/// Whether a key is found after its copy has been [`hopping`], with this many additions to its first bucket in all: the first
-/// hop is one.
+/// Whether a key is found after its copy has been [`hopping`], with this many additions to its first bucket in all: the
+/// first hop is one.
 fn found_after<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
     let key = |first, second, nth| key_of::<SLOTS, BITS>(first, second, nth);
     let keys = [key(0, 1, 0), key(1, 0, 0)];

@@ -15,10 +15,11 @@
 //!
 //! # Why plotters
 //!
-//! `pair` and `full` were drawn from the same rows with `plotters` 0.3.7 and with `kuva` 0.6.0. `plotters` numbers an axis with
-//! the values that it is given (1, 2, 4 and 8 threads) and places marks at any distance from their true place, so subjects
-//! of equal speed stay visible. `kuva` numbers a logarithmic axis with 1, 2, 5 and 10, repeats the names of rows in each panel
-//! and overlaps numbers of narrow panels. `plotters` is built without `ttf`, so no drawing looks for fonts.
+//! `pair` and `full` were drawn from the same rows with `plotters` 0.3.7 and with `kuva` 0.6.0. `plotters` numbers an
+//! axis with the values that it is given (1, 2, 4 and 8 threads) and places marks at any distance from their true
+//! place, so subjects of equal speed stay visible. `kuva` numbers a logarithmic axis with 1, 2, 5 and 10, repeats the
+//! names of rows in each panel and overlaps numbers of narrow panels. `plotters` is built without `ttf`, so no drawing
+//! looks for fonts.
 //!
 //! [`Form::Line`]: plot::Form::Line
 //! [`Form::Dots`]: plot::Form::Dots

@@ -1,12 +1,15 @@
-//! The filter: our table under striped robust mutexes, made as fast as we know how. It does not count its copies, as ours does.
+//! The filter: our table under striped robust mutexes, made as fast as we know how. It does not count its copies, as
+//! ours does.
 //!
-//! - **Lookups take no lock and never wait**, as in `striped-timestamps`: three loads, which compare the timestamps of our layout.
-//!   A sequence number for each stripe would need another cache line, and would stay odd when its writer is killed.
-//! - **As few locks as correctness allows**, as in `segment-lock`: an insert or a remove locks one stripe, a move of a fingerprint
-//!   two, in ascending order. Chains are searched without locks, and moved from their end backwards.
-//! - **A killed owner leaves nothing half done.** An insert or a remove is one store. A move is two, which a journal makes one: first
-//!   the new words, then a mark at both mutexes, then the stores. Whoever locks a stripe and finds a mark repairs: if both marks
-//!   are there, no other thread has had either stripe since, so both words can be stored again.
+//! - **Lookups take no lock and never wait**, as in `striped-timestamps`: three loads, which compare the timestamps of
+//!   our layout. A sequence number for each stripe would need another cache line, and would stay odd when its writer is
+//!   killed.
+//! - **As few locks as correctness allows**, as in `segment-lock`: an insert or a remove locks one stripe, a move of a
+//!   fingerprint two, in ascending order. Chains are searched without locks, and moved from their end backwards.
+//! - **A killed owner leaves nothing half done.** An insert or a remove is one store. A move is two, which a journal
+//!   makes one: first the new words, then a mark at both mutexes, then the stores. Whoever locks a stripe and finds a
+//!   mark repairs: if both marks are there, no other thread has had either stripe since, so both words can be stored
+//!   again.
 
 use std::hash::Hash;
 use std::hint::select_unpredictable;
@@ -25,8 +28,8 @@ use crate::RobustFile;
 /// Mutexes of a table. More push it out of the nearest caches.
 const STRIPES: usize = 1 << 10;
 
-/// The words of a mutex: the mark of a move that is under way, which is never 0, as its two buckets differ; and at the bucket that
-/// the fingerprint leaves, the new words of this bucket and of the other.
+/// The words of a mutex: the mark of a move that is under way, which is never 0, as its two buckets differ; and at the
+/// bucket that the fingerprint leaves, the new words of this bucket and of the other.
 const MARK: usize = 0;
 const SOURCE: usize = 1;
 const TARGET: usize = 2;
@@ -155,8 +158,8 @@ impl RobustCuckooFilter {
         });
     }
 
-    /// Stores the words of a marked move, first that of the bucket that the fingerprint goes to. Removes the marks in the order in
-    /// which they were set: a mark at its source alone is of a move that has not begun.
+    /// Stores the words of a marked move, first that of the bucket that the fingerprint goes to. Removes the marks in
+    /// the order in which they were set: a mark at its source alone is of a move that has not begun.
     fn complete(&self, mark: u64) {
         let [source, target] = ends(mark);
         let journal = self.file.own_words(source);
@@ -211,8 +214,8 @@ impl RobustCuckooFilter {
         true
     }
 
-    /// Moves the fingerprint of one step to the bucket of the next, and puts `replacement` (0: nothing) in its slot; false, with
-    /// nothing changed, if the fingerprint has gone or there is no room.
+    /// Moves the fingerprint of one step to the bucket of the next, and puts `replacement` (0: nothing) in its slot;
+    /// false, with nothing changed, if the fingerprint has gone or there is no room.
     fn shift(&self, from: &Step, to: &Step, replacement: u64) -> bool {
         let buckets = [from.bucket, to.bucket];
         self.with(buckets, || {
@@ -248,8 +251,8 @@ fn ends(mark: u64) -> [usize; 2] {
 fn store(word: &AtomicU64, value: u64) {
     #[cfg(test)]
     tests::die_if_due();
-    // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a slot sees the other bucket
-    // filled; and what is left of a killed owner's stores is a beginning of them.
+    // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a slot sees the other
+    // bucket filled; and what is left of a killed owner's stores is a beginning of them.
     word.store(value, Ordering::Release);
 }
 

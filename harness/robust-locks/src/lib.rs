@@ -1,7 +1,7 @@
 //! Robust mutexes in a file that processes map (Linux), and a [cuckoo filter](RobustCuckooFilter) under them.
 //!
-//! This crate exists for its few lines of `unsafe`, so that the harness needs none. A robust mutex outlives its owner: if a
-//! process is killed while it holds one, the system passes it on.
+//! This crate exists for its few lines of `unsafe`, so that the harness needs none. A robust mutex outlives its owner:
+//! if a process is killed while it holds one, the system passes it on.
 #![cfg(target_os = "linux")]
 
 mod cuckoo;
@@ -25,7 +25,8 @@ const STRIDE: usize = (MUTEX_WORDS + 3).next_multiple_of(8);
 const MAGIC: u64 = u64::from_le_bytes(*b"robust 1");
 const FIRST_MUTEX: usize = 8;
 
-/// A file of this many robust mutexes, a power of two, each with three words, and of further words. It trusts whoever can write it.
+/// A file of this many robust mutexes, a power of two, each with three words, and of further words. It trusts whoever
+/// can write it.
 struct RobustFile<const MUTEXES: usize>(Mapping);
 
 impl<const MUTEXES: usize> RobustFile<MUTEXES> {
@@ -38,8 +39,8 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
         let file = shared_memory::create_unnamed(folder, all, all, 0o600)?;
         let made = Self(Mapping::new(&file, all)?);
         for mutex in 0..MUTEXES {
-            // SAFETY: the memory is zero, aligned, mapped, and unknown to all others, as the file has no name yet. The attributes
-            // are initialized before they are used.
+            // SAFETY: the memory is zero, aligned, mapped, and unknown to all others, as the file has no name yet. The
+            // attributes are initialized before they are used.
             let error = unsafe {
                 let mut how: pthread_mutexattr_t = std::mem::zeroed();
                 libc::pthread_mutexattr_init(&mut how)
@@ -87,8 +88,8 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
         words.as_ptr().cast_mut().cast()
     }
 
-    /// Runs an action while this thread holds a mutex. If an owner was killed, the next one gets the mutex all the same: the
-    /// action sees by the words what was left. Waits forever if this thread holds it already.
+    /// Runs an action while this thread holds a mutex. If an owner was killed, the next one gets the mutex all the
+    /// same: the action sees by the words what was left. Waits forever if this thread holds it already.
     #[inline]
     fn locked<R>(&self, mutex: usize, action: impl FnOnce() -> R) -> R {
         struct Guard(*mut pthread_mutex_t);
@@ -100,7 +101,8 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
             }
         }
         let mutex = self.mutex(mutex);
-        // SAFETY: `create` has made the mutex, which stays mapped longer than it is held. Nothing else accesses its words.
+        // SAFETY: `create` has made the mutex, which stays mapped longer than it is held. Nothing else accesses its
+        // words.
         let error = match unsafe { libc::pthread_mutex_lock(mutex) } {
             // SAFETY: as above, and this thread holds the mutex now.
             libc::EOWNERDEAD => unsafe { libc::pthread_mutex_consistent(mutex) },

@@ -17,9 +17,10 @@ const PRESETS: [&str; 5] = [
     include_str!("../machines/graviton-3.toml"),
 ];
 
-/// Assumed numbers whose spread is known: the least and the greatest value that probes found in seven runs on an Emerald
-/// Rapids and, with earlier probes, for `kept` and `overlap` on a Zen 4. Other machines may be further apart: a Zen 5 had 0.50 and 0.56 for
-/// `kept`, 0.97 and 0.99 for `unawaited` and, with near cores, 11.7 for `overlap.exchanges`.
+/// Assumed numbers whose spread is known: the least and the greatest value that probes found in seven runs on an
+/// Emerald Rapids and, with earlier probes, for `kept` and `overlap` on a Zen 4. Other machines may be further apart: a
+/// Zen 5 had 0.50 and 0.56 for `kept`, 0.97 and 0.99 for `unawaited` and, with near cores, 11.7 for
+/// `overlap.exchanges`.
 const MEASURED: [(&str, f64, f64); 5] = [
     ("kept", 0.14, 0.333),
     ("unawaited", 1.07, 1.41),
@@ -68,8 +69,8 @@ pub struct Model {
     /// What it takes to get a line that another core wrote some time ago, as a multiple of a hand-over for
     /// which a core was waiting already.
     pub unawaited: f64,
-    /// How many independent accesses of a core are under way at a time, if it computes as much between two of them as one
-    /// lookup does in all.
+    /// How many independent accesses of a core are under way at a time, if it computes as much between two of them as
+    /// one lookup does in all.
     pub overlap: Overlap,
     pub waiting: Waiting,
     /// Operations on one thread; if the file has none, times measured elsewhere are assumed.

@@ -60,11 +60,11 @@ enum Command {
     /// `harness pair lock-free word-lock fastbloom` is a short form of `sweep pair --subjects`, and writes what `sweep`
     /// writes.
     ///
-    /// Subjects take turns of half a millisecond, or of a few milliseconds to fill a table, in an order redrawn for each
-    /// round of turns. A ratio is taken within each round of turns; a process contributes its median, and the
-    /// interval is over the processes. The first subject also takes turns with itself, as NAME#2: differences between the
-    /// two are noise, and only larger ones count as faster or slower. Turns in which other programs took a core do not
-    /// count, if the system reports it (as Linux does).
+    /// Subjects take turns of half a millisecond, or of a few milliseconds to fill a table, in an order redrawn for
+    /// each round of turns. A ratio is taken within each round of turns; a process contributes its median, and the
+    /// interval is over the processes. The first subject also takes turns with itself, as NAME#2: differences between
+    /// the two are noise, and only larger ones count as faster or slower. Turns in which other programs took a core do
+    /// not count, if the system reports it (as Linux does).
     Pair(pair::Pair),
     /// Predict the results of an experiment on machines with many cores.
     ///
@@ -85,12 +85,12 @@ enum Command {
     Plot(plot::Options),
     /// Measure the lock-free filter against its rivals, and write figures and their page, report.html.
     ///
-    /// Measures pair.toml, or with --full every figure without a † in paper-figures/index.md: also
-    /// throughput against threads within and beyond the caches, oversubscription, speed of lookups and updates, latency,
-    /// rivals, relatives, load factor, ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many
-    /// cores. The studies and the simulation use only the option `--out`; `stalls` uses `--out` and `--cores`.
-    /// Files and Ctrl-C are as for `sweep`. For figures to publish, use
-    /// `cargo run --profile figures -p harness -- reproduce --full`.
+    /// Measures pair.toml, or with --full every figure without a † in paper-figures/index.md: also throughput against
+    /// threads within and beyond the caches, oversubscription, speed of lookups and updates, latency, rivals,
+    /// relatives, load factor, ablations, memory, K-CAS, growth, stalls, processes, and simulated machines with many
+    /// cores. The studies and the simulation use only the option `--out`; `stalls` uses `--out` and `--cores`. Files
+    /// and Ctrl-C are as for `sweep`. For figures to publish, use `cargo run --profile figures -p harness -- reproduce
+    /// --full`.
     Reproduce {
         /// Run only pairs: five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
@@ -124,8 +124,8 @@ enum Command {
     Worker(Worker),
     /// Show all results of a directory on one page, report.html.
     ///
-    /// The page has the figure and the table of each CSV file. It needs no network and no other files. Files that cannot
-    /// be read are named on it and make the command fail.
+    /// The page has the figure and the table of each CSV file. It needs no network and no other files. Files that
+    /// cannot be read are named on it and make the command fail.
     Report {
         /// Directory of the results.
         #[arg(default_value = "results")]

@@ -32,8 +32,8 @@ const FULL: &[&str] = &[
     "speed-large-updates",
 ];
 
-/// The other steps: a name, the feature that the build needs, and arguments. Each runs in a process of its own. With ten
-/// times as many simulated operations, throughputs differ by 2 %; with half as many, by up to a fifth.
+/// The other steps: a name, the feature that the build needs, and arguments. Each runs in a process of its own. With
+/// ten times as many simulated operations, throughputs differ by 2 %; with half as many, by up to a fifth.
 const STEPS: &[(&str, Option<&str>, &str)] = &[
     ("memory", None, "memory --rounds 6"),
     ("kcas", None, "kcas --rounds 6"),

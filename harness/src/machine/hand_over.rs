@@ -14,16 +14,16 @@ const TRIPS: u32 = 2_000;
 /// A longer measurement is given up: other programs use the cores, and both threads hardly ever run at once.
 const MAX_TIME: Duration = Duration::from_millis(4);
 
-/// Returns the time until the second core sees an exchange of the first one, in ns: the least of five measurements, since
-/// any disturbance only adds to it. `None` if it is not known, or if there is one core.
+/// Returns the time until the second core sees an exchange of the first one, in ns: the least of five measurements,
+/// since any disturbance only adds to it. `None` if it is not known, or if there is one core.
 pub(crate) fn hand_over(cores: &Cores) -> Option<f64> {
     let measure = |_| {
         let (ball, ready) = (CachePadded::new(AtomicUsize::new(0)), AtomicUsize::new(0));
         let run = |me| {
             cores.pin(me);
-            // A thread that sleeps would begin late. But it yields: with real-time priority, a spinning thread would keep
-            // the other one forever on the core on which both are created. SeqCst: nothing is timed before both have seen
-            // the other one.
+            // A thread that sleeps would begin late. But it yields: with real-time priority, a spinning thread would
+            // keep the other one forever on the core on which both are created. SeqCst: nothing is timed before both
+            // have seen the other one.
             ready.fetch_add(1, Ordering::SeqCst);
             while ready.load(Ordering::SeqCst) < 2 {
                 thread::yield_now();

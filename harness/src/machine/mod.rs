@@ -160,8 +160,8 @@ pub fn command_line() -> String {
     format!("{} {arguments}", executable())
 }
 
-/// Joins words, such as those of a command line, and shortens the directories of every path in them, except that of `--out`, to
-/// `…`.
+/// Joins words, such as those of a command line, and shortens the directories of every path in them, except that of
+/// `--out`, to `…`.
 pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let file = |path: &'a str| {
         let file = path.trim_end_matches('/').rsplit_once(['/', '\\']);

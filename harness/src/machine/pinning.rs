@@ -103,7 +103,8 @@ pub fn parse_list(text: &str) -> Result<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Two nodes of four cores of two siblings, numbered as on most servers: first siblings are 0 to 7, second ones 8 to 15.
+    /// Two nodes of four cores of two siblings, numbered as on most servers: first siblings are 0 to 7, second ones 8
+    /// to 15.
     #[test]
     fn cores_of_node_come_before_siblings() {
         let system = tempfile::tempdir().unwrap();
@@ -161,7 +162,8 @@ mod tests {
     fn thread_runs_where_it_is_bound() {
         for id in usable() {
             let cores = Cores::chosen(&usable(), &[id]).unwrap();
-            // In a new thread, so that no other test runs pinned. After the last hardware thread, the first one follows.
+            // In a new thread, so that no other test runs pinned. After the last hardware thread, the first one
+            // follows.
             let left = thread::spawn(move || (cores.pin(1), usable()));
             assert_eq!(left.join().unwrap(), (true, vec![id]));
         }

@@ -63,7 +63,8 @@ pub struct Source {
     pub name: String,
     pub version: String,
     pub commit: String,
-    /// Whether its files differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is unknown.
+    /// Whether its files differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is
+    /// unknown.
     pub modified: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The `growth` study: sets that grow a thousandfold under load (the figure of that name). The run is cut into slices, evenly
-//! spaced on a logarithmic scale except for the first one. Threads wait for each other between two slices, so that the number of
-//! keys is known; that time does not count.
+//! The `growth` study: sets that grow a thousandfold under load (the figure of that name). The run is cut into slices,
+//! evenly spaced on a logarithmic scale except for the first one. Threads wait for each other between two slices, so
+//! that the number of keys is known; that time does not count.
 //!
 //! One of 16 lookups, chosen at random, and each insert is timed. Timing costs the same for all contenders, tens of
 //! nanoseconds where an insert takes hundreds, and brings ratios of throughput nearer to 1. First writes to new memory
@@ -142,8 +142,8 @@ const SUBJECTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, the others evenly spaced on a
-/// logarithmic scale.
+/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, the others evenly spaced on
+/// a logarithmic scale.
 fn ends(keys: u64) -> impl Iterator<Item = u64> {
     let share = |slice| (SLICES - slice) as f64 / SLICES as f64;
     (0..=SLICES).map(move |slice| (keys as f64 / (GROWTH as f64).powf(share(slice))).round() as u64)

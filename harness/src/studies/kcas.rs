@@ -1,6 +1,6 @@
 //! The `kcas` study: the cost of changing k words at one moment (the figure of that name). Threads change words of one
-//! [engine](crate::subjects::engines) at the same time, for k = 1 … 8; afterwards the words must equal the sums of their
-//! changes.
+//! [engine](crate::subjects::engines) at the same time, for k = 1 … 8; afterwards the words must equal the sums of
+//! their changes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -179,8 +179,8 @@ impl Kcas {
 struct Contest {
     /// Whether all threads share the same few words. If not, each has its own, and no operation meets another.
     is_contended: bool,
-    /// Whether a change is one, zero, or minus one, at random, so that values return. If not, it is one, and no word ever
-    /// holds a value twice.
+    /// Whether a change is one, zero, or minus one, at random, so that values return. If not, it is one, and no word
+    /// ever holds a value twice.
     returns: bool,
     /// Number of words that an operation changes.
     entries: usize,
@@ -213,8 +213,8 @@ impl Contest {
         first..first + OWN_WORDS
     }
 
-    /// Runs the threads on new words of this engine. If operations never end, calls `on_stuck` with the number of threads
-    /// alone; unless that makes them end, or ends the process, this never returns.
+    /// Runs the threads on new words of this engine. If operations never end, calls `on_stuck` with the number of
+    /// threads alone; unless that makes them end, or ends the process, this never returns.
     fn run(
         &self,
         engine: &EngineInfo,

@@ -1,12 +1,13 @@
 //! The `processes` study: one filter in a file that processes share (the figure of that name).
 //!
-//! Each round starts processes of its own for each subject, pinned like threads. First, all processes of one subject work for
-//! some milliseconds, then those of the next. Later, a process is killed, at least 10 ms after the last, and another takes its place; and at last one
-//! after another is stopped for 10 ms. They report through a second shared file, the *board*, which outlives them, so it
-//! shows which keys a killed process had for certain.
+//! Each round starts processes of its own for each subject, pinned like threads. First, all processes of one subject
+//! work for some milliseconds, then those of the next. Later, a process is killed, at least 10 ms after the last, and
+//! another takes its place; and at last one after another is stopped for 10 ms. They report through a second shared
+//! file, the *board*, which outlives them, so it shows which keys a killed process had for certain.
 //!
-//! Clients of Redis run this program, as do the processes of the lock-free filter and of robust mutexes. `pybloomfiltermmap3` is compared
-//! with the lock-free filter in one loop of Python, in cases of their own: both ratios contain the time of the interpreter.
+//! Clients of Redis run this program, as do the processes of the lock-free filter and of robust mutexes.
+//! `pybloomfiltermmap3` is compared with the lock-free filter in one loop of Python, in cases of their own: both ratios
+//! contain the time of the interpreter.
 
 mod rivals;
 
@@ -52,15 +53,17 @@ use crate::worker::{self, Worker};
 /// file. Each process looks up, inserts and removes keys of its own at a load of 0.9. A lost key is an error, except
 /// with pybloomfiltermmap3.
 ///
-/// `--with redis` adds a cuckoo filter in a Redis server, on a Unix socket and without persistence. `Redis` sends one call per round
-/// trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten calls, as a worker with
-/// independent calls can. Clients are killed and stopped, never the server: if it is killed, all keys are lost.
+/// `--with redis` adds a cuckoo filter in a Redis server, on a Unix socket and without persistence. `Redis` sends one
+/// call per round trip, as a worker does that needs each answer before it continues. `Redis, pipelined` sends ten
+/// calls, as a worker with independent calls can. Clients are killed and stopped, never the server: if it is killed,
+/// all keys are lost.
 ///
-/// `--with pybloomfiltermmap3` adds a Bloom filter for Python, and the lock-free filter in the same loop of Python. A Bloom filter
-/// cannot remove keys: this one inserts two keys instead, until it has twice as many as at first, and then the same keys again.
+/// `--with pybloomfiltermmap3` adds a Bloom filter for Python, and the lock-free filter in the same loop of Python. A
+/// Bloom filter cannot remove keys: this one inserts two keys instead, until it has twice as many as at first, and then
+/// the same keys again.
 ///
-/// Prints a table, and writes processes.csv, processes.machine.toml and processes.svg. Takes five minutes, or 20 with all rivals,
-/// and needs the cores to itself. Ctrl-C ends it after the current part, and keeps what is finished.
+/// Prints a table, and writes processes.csv, processes.machine.toml and processes.svg. Takes five minutes, or 20 with
+/// all rivals, and needs the cores to itself. Ctrl-C ends it after the current part, and keeps what is finished.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Processes {
     /// Numbers of processes, separated by commas.
@@ -137,7 +140,8 @@ pub static STUDY: Study<Processes> = Study {
             }
         },
         judge: |samples| {
-            // Two processes that insert into a Bloom filter of `pybloomfiltermmap3` at once can lose a key: setting a bit is not atomic.
+            // Two processes that insert into a Bloom filter of `pybloomfiltermmap3` at once can lose a key: setting a
+            // bit is not atomic.
             let is_lost = |sample: &&Sample| {
                 sample.quantity == LOST.name && sample.value > 0.0 && sample.subject != PYBLOOM
             };
@@ -242,8 +246,8 @@ const OPERATIONS: usize = 4;
 const WRONG_ANSWERS: usize = 5;
 /// How often it has been stopped.
 const STOPS: usize = 6;
-/// Times in ns: the longest without an operation, with and without the time in which it had no core; from opening the file to the
-/// first answer.
+/// Times in ns: the longest without an operation, with and without the time in which it had no core; from opening the
+/// file to the first answer.
 const GAP_NS: usize = 7;
 const WAIT_NS: usize = 8;
 const FIRST_ANSWER_NS: usize = 9;
@@ -520,8 +524,8 @@ impl Team {
         Ok((after - before) as f64 / (end - start).as_secs_f64() / 1e6)
     }
 
-    /// Lets the processes work while one after another is killed or stopped. Returns the longest gap in ms with and without the time without
-    /// a core, how many were killed or stopped, and how many keys were lost.
+    /// Lets the processes work while one after another is killed or stopped. Returns the longest gap in ms with and
+    /// without the time without a core, how many were killed or stopped, and how many keys were lost.
     fn disturb(&mut self, seconds: f64, how: Signal) -> Result<[f64; 4]> {
         self.board.set(GAP_NS, 0);
         self.board.set(WAIT_NS, 0);

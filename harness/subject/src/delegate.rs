@@ -1,8 +1,8 @@
 //! Subjects that delegate methods to a field.
 
-/// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or
-/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert` and
-/// `try_remove` serve filters whose calls return a `Result`, and `slots` and `capacity` those that know their slots. `with_buckets` makes the only field.
+/// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or not: `delegate! {
+/// self.0: insert contains remove memory_bytes }`. `try_insert` and `try_remove` serve filters whose calls return a
+/// `Result`, and `slots` and `capacity` those that know their slots. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {
     (self.$inner:tt: $($method:ident)+) => {

@@ -45,8 +45,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// violation if there is none.
     const SET: bool = false;
 
-    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can. Any number is asked
-    /// for, such as 13 or 100: a structure that needs a power of two must round up.
+    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can. Any number is
+    /// asked for, such as 13 or 100: a structure that needs a power of two must round up.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there

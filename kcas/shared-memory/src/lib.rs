@@ -1,8 +1,8 @@
 //! Files of atomic words that processes map (Linux), and locks that show which of the processes live.
 //!
-//! This crate exists for its few lines of `unsafe`, so that the crates that use it need none. A mapping consists of atomic
-//! words: every bit pattern is valid, and what other processes write is no race with plain memory. If a process truncates the
-//! file, an access past the new end raises SIGBUS, which ends the process. No library can prevent that.
+//! This crate exists for its few lines of `unsafe`, so that the crates that use it need none. A mapping consists of
+//! atomic words: every bit pattern is valid, and what other processes write is no race with plain memory. If a process
+//! truncates the file, an access past the new end raises SIGBUS, which ends the process. No library can prevent that.
 #![cfg(target_os = "linux")]
 #![warn(missing_docs)]
 
@@ -79,8 +79,8 @@ impl Mapping {
         Mapping::with_access(file, words, libc::PROT_READ | libc::PROT_WRITE)
     }
 
-    /// [`new`](Self::new), for loads alone. This is for `kcas`, which forbids `unsafe`, and not part of the interface: the caller
-    /// must see to it that no word is ever stored to or exchanged, not even in vain.
+    /// [`new`](Self::new), for loads alone. This is for `kcas`, which forbids `unsafe`, and not part of the interface:
+    /// the caller must see to it that no word is ever stored to or exchanged, not even in vain.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -103,10 +103,11 @@ impl Deref for Mapping {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the pages are mapped as long as `self` lives, begin at a page and are a whole number of words; every bit
-        // pattern is a valid `AtomicU64`. Pages that can only be read are only loaded, which whoever called `only_to_load` sees
-        // to. The standard library promises that of read-only memory for relaxed loads alone, while these are SeqCst and Acquire,
-        // too: this relies on 64-bit targets such as x86-64 and AArch64, where they are load instructions that write nothing.
+        // SAFETY: the pages are mapped as long as `self` lives, begin at a page and are a whole number of words; every
+        // bit pattern is a valid `AtomicU64`. Pages that can only be read are only loaded, which whoever called
+        // `only_to_load` sees to. The standard library promises that of read-only memory for relaxed loads alone, while
+        // these are SeqCst and Acquire, too: this relies on 64-bit targets such as x86-64 and AArch64, where they are
+        // load instructions that write nothing.
         unsafe { std::slice::from_raw_parts(self.0.start.cast_const().cast(), self.0.bytes / 8) }
     }
 }
@@ -151,12 +152,14 @@ fn bytes_of(words: usize) -> io::Result<i64> {
         .ok_or(io::ErrorKind::InvalidInput)?)
 }
 
-/// Reserves the memory of the first words of a file, so that no later access lacks any (which would end the process by SIGBUS).
-/// `metadata` is the file's. Processes may use the words meanwhile. (`posix_fallocate` of the C library might write into them.)
+/// Reserves the memory of the first words of a file, so that no later access lacks any (which would end the process by
+/// SIGBUS). `metadata` is the file's. Processes may use the words meanwhile. (`posix_fallocate` of the C library might
+/// write into them.)
 ///
 /// # Errors
-/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; [`Unsupported`](io::ErrorKind::Unsupported) in a
-/// file system that reserves no memory; any other when the system refuses, or lacks memory.
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter;
+/// [`Unsupported`](io::ErrorKind::Unsupported) in a file system that reserves no memory; any other when the system
+/// refuses, or lacks memory.
 pub fn reserve(file: &File, metadata: &Metadata, words: usize) -> io::Result<()> {
     const MIN_PIECE: i64 = 1 << 16;
     let (mut reserved, bytes) = (0, bytes_of(words)?);

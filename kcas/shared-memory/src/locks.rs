@@ -15,12 +15,13 @@ use crate::{Pages, open_regular};
 
 /// A file on whose bytes processes take locks.
 ///
-/// They are locks of an *open file description* (`F_OFD_SETLK`): the system releases them when the last reference to it is gone.
-/// They depend on no number of a process, which could be reused or belong to another container, and on no time-out. The
-/// reference is not a descriptor: a forked child would inherit it and keep the lock of its dead parent, and a library that
-/// closes all descriptors would release the lock of a living process. Instead, each [`Lock`] is a page mapped from its open file
-/// description, which forked children do not get (`MADV_DONTFORK`); the descriptor is closed. **The lock lives as long as
-/// the address space**: until `exec`, or until all threads that could access memory have ended.
+/// They are locks of an *open file description* (`F_OFD_SETLK`): the system releases them when the last reference to it
+/// is gone. They depend on no number of a process, which could be reused or belong to another container, and on no
+/// time-out. The reference is not a descriptor: a forked child would inherit it and keep the lock of its dead parent,
+/// and a library that closes all descriptors would release the lock of a living process. Instead, each [`Lock`] is a
+/// page mapped from its open file description, which forked children do not get (`MADV_DONTFORK`); the descriptor is
+/// closed. **The lock lives as long as the address space**: until `exec`, or until all threads that could access memory
+/// have ended.
 ///
 /// A child that is forked while another thread acquires a lock would inherit a reference and keep the lock as long as
 /// it lives. Therefore a fork waits until no thread is acquiring a lock, or for a second. After a second, the lock may
@@ -62,9 +63,9 @@ impl Locks {
     /// Opens the file of this name, and makes it if there is none and `create` is true.
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported) in a file system where a mapping does not keep locks, such as overlayfs;
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has locked all of the file; any other when the system
-    /// refuses, or the file is not a regular one.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) in a file system where a mapping does not keep locks, such as
+    /// overlayfs; [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has locked all of the file; any other
+    /// when the system refuses, or the file is not a regular one.
     pub fn open(path: &Path, create: bool) -> io::Result<Locks> {
         Taking::hold_forks_back();
         let path = std::path::absolute(path)?;
@@ -83,8 +84,8 @@ impl Locks {
         Ok(locks)
     }
 
-    /// Checks that a page keeps a lock. In some file systems it does not: overlayfs maps a file of the file system below, so the
-    /// open file description that has the lock is gone when its descriptor is closed.
+    /// Checks that a page keeps a lock. In some file systems it does not: overlayfs maps a file of the file system
+    /// below, so the open file description that has the lock is gone when its descriptor is closed.
     fn outlive_descriptors(&self) -> io::Result<()> {
         const TRIES: usize = 16;
         for _ in 0..TRIES {
@@ -115,8 +116,8 @@ impl Locks {
         self.identity
     }
 
-    /// Opens the same file again, with an open file description of its own: by the descriptor, wherever it has moved, or by its name, if
-    /// a library has closed the descriptor or there is no `/proc`.
+    /// Opens the same file again, with an open file description of its own: by the descriptor, wherever it has moved,
+    /// or by its name, if a library has closed the descriptor or there is no `/proc`.
     fn reopened(&self) -> io::Result<File> {
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         for path in [Path::new(&by_descriptor), &self.path] {
@@ -242,7 +243,8 @@ impl Taking {
             FORKING.store(0, Ordering::SeqCst);
         }
         static REGISTERED: Once = Once::new();
-        // SAFETY: the functions are as long-lived as the code that they are part of, with which the system forgets them.
+        // SAFETY: the functions are as long-lived as the code that they are part of, with which the system forgets
+        // them.
         REGISTERED.call_once(|| unsafe {
             libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         });

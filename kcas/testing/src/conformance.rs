@@ -1,11 +1,11 @@
-//! Checks that the code does what the proof says: each write to a word, a status or an installation's number must be an action of
-//! the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean.
-//! Models under loom are watched, and so are real threads that take turns (`tests/conformance.rs`); a write that is no
-//! action panics, and names the line that made it.
+//! Checks that the code does what the proof says: each write to a word, a status or an installation's number must be an
+//! action of the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change
+//! what the words mean. Models under loom are watched, and so are real threads that take turns
+//! (`tests/conformance.rs`); a write that is no action panics, and names the line that made it.
 //!
-//! The checks look at the state, not at what a thread knows. Where an action of the model needs knowledge (a helper decides for
-//! success once it has *seen* every word confirmed), they check what the invariant says of the words then. What a thread has
-//! read shows in the exchanges that it tries.
+//! The checks look at the state, not at what a thread knows. Where an action of the model needs knowledge (a helper
+//! decides for success once it has *seen* every word confirmed), they check what the invariant says of the words then.
+//! What a thread has read shows in the exchanges that it tries.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -60,10 +60,10 @@ struct Operation {
 struct Installation {
     target: KcasTag,
     old: u64,
-    /// The thread that finishes it may have read "undecided": the target was undecided when the installation came, or a load
-    /// may still miss the decision. The latter can happen over the owner's tag after a success decided by the owner, since the
-    /// word has held that tag throughout, and after a failure, until the owner has gone over the word. It cannot happen after a
-    /// success decided by a helper, nor over a value after any success.
+    /// The thread that finishes it may have read "undecided": the target was undecided when the installation came, or a
+    /// load may still miss the decision. The latter can happen over the owner's tag after a success decided by the
+    /// owner, since the word has held that tag throughout, and after a failure, until the owner has gone over the word.
+    /// It cannot happen after a success decided by a helper, nor over a value after any success.
     in_time: bool,
 }
 
@@ -362,8 +362,9 @@ impl Watch {
         CHECKS.get() == Checks::AnyOrder || self.word(array, index) == Word::Kcas(tag)
     }
 
-    /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back. (An
-    /// installation over a value does not count: if its helper does not find the operation over, no action allows what follows.)
+    /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back.
+    /// (An installation over a value does not count: if its helper does not find the operation over, no action allows
+    /// what follows.)
     fn is_held(&self, tag: KcasTag, array: usize, index: usize) -> bool {
         match self.word(array, index) {
             Word::Kcas(found) | Word::Owner(found) => found == tag,

@@ -1,7 +1,7 @@
 //! Threads that are killed in the middle of a call, and arrays that allow it.
 //!
-//! Nothing of the call happens from the chosen access on, like in a process that is killed. The thread itself goes on as the
-//! next holder of its id.
+//! Nothing of the call happens from the chosen access on, like in a process that is killed. The thread itself goes on
+//! as the next holder of its id.
 
 use std::cell::Cell;
 use std::ops::Index;
@@ -122,7 +122,8 @@ impl Observer for Killer {
     }
 }
 
-/// Runs `action`, and kills it before its access with this number, from 0. Returns the result of the action if it has no such access.
+/// Runs `action`, and kills it before its access with this number, from 0. Returns the result of the action if it has
+/// no such access.
 pub fn killed_before<R>(access: u64, action: impl FnOnce() -> R) -> Option<R> {
     let killer = Killer {
         victim: thread::current().id(),

@@ -1,5 +1,5 @@
-//! What drives threads by their [steps](kcas::steps): hooks before each step, counts of steps, and threads that are stopped at
-//! one. Each needs a build with the feature `__steps` of kcas, and panics in others.
+//! What drives threads by their [steps](kcas::steps): hooks before each step, counts of steps, and threads that are
+//! stopped at one. Each needs a build with the feature `__steps` of kcas, and panics in others.
 
 use std::cell::Cell;
 use std::rc::Rc;

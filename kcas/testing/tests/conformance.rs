@@ -1,6 +1,6 @@
-//! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each of their
-//! answers was true at a moment since the call began, and some call ends within a bounded number of steps. Some threads are killed in
-//! the middle of a call.
+//! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each
+//! of their answers was true at a moment since the call began, and some call ends within a bounded number of steps.
+//! Some threads are killed in the middle of a call.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -17,18 +17,19 @@ use rand::{RngExt, SeedableRng};
 const THREADS: usize = 4;
 const WORDS: usize = 4;
 
-/// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more. The rarest action comes eleven times in so many
-/// (by `kcas/proof/actions.csv`): with fewer, it would depend on the seed whether all are seen.
+/// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more. The rarest action comes eleven times in so
+/// many (by `kcas/proof/actions.csv`): with fewer, it would depend on the seed whether all are seen.
 const STEPS: u64 = 200_000;
 
 /// After this many calls the threads end, and others take over their ids.
 const CALLS: u64 = 400;
 
-/// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
+/// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes
+/// hundreds.)
 const CALL: u64 = 500;
 
-/// Half of the calls are killed before this many accesses, if they have as many. (Most calls have fewer than 30.) The others
-/// live, or no call could wait for longer than [`CALL`].
+/// Half of the calls are killed before this many accesses, if they have as many. (Most calls have fewer than 30.) The
+/// others live, or no call could wait for longer than [`CALL`].
 const LIFE: u64 = 300;
 
 /// Whether the thread that went on last has stopped before an exchange.
@@ -85,7 +86,8 @@ fn take_turns(mut threads: Vec<Frozen<()>>, ended: &Mutex<u64>, rng: &mut StdRng
     while !threads.is_empty() {
         let hot = *AT_EXCHANGE.lock().unwrap() || rng.random_range(0..8) == 0;
         if steps >= until && hot {
-            // The others sleep for a while, wherever they are; now and then all but one, and for longer than a call takes.
+            // The others sleep for a while, wherever they are; now and then all but one, and for longer than a call
+            // takes.
             let first = rng.random_range(0..THREADS);
             let (number, length) = match rng.random_range(0..100) {
                 0..3 => (1, 2 * CALL),
@@ -153,7 +155,8 @@ fn load(words: &WordArray<Mortal>, watched: &Watched, index: usize, load: Load) 
     value
 }
 
-/// Checks the answer of a call: either these words changed like this, at one moment since it began, or one of them differed.
+/// Checks the answer of a call: either these words changed like this, at one moment since it began, or one of them
+/// differed.
 fn check(watched: &Watched, call: impl FnOnce() -> (bool, Vec<Entry>)) {
     let since = watched.lock().moments.len() - 1;
     let (succeeded, entries) = call();

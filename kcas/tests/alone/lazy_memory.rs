@@ -5,8 +5,8 @@ use memory_stats::memory_stats;
 
 const LEN: usize = 1 << 27;
 
-/// What else the process may grow or shrink by: pages of the allocator and of the test itself, and of the program's file, which
-/// the system may drop at any time.
+/// What else the process may grow or shrink by: pages of the allocator and of the test itself, and of the program's
+/// file, which the system may drop at any time.
 const SLACK: usize = 4 << 20;
 
 fn resident_bytes() -> usize {

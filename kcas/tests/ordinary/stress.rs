@@ -9,7 +9,8 @@ use rand::{RngExt, SeedableRng};
 /// How often each thread does its work. (Miri takes its time.)
 const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 
-/// Every word counts the successful operations that changed it, with single exchanges and entries that only compare mixed in.
+/// Every word counts the successful operations that changed it, with single exchanges and entries that only compare
+/// mixed in.
 #[test]
 fn successes_are_counted_once() {
     const WORDS: usize = WordArray::MAX_ENTRIES;

@@ -111,8 +111,8 @@ fn unused_number_changes_nothing() {
     assert!((used.into_iter()).all(|change| with(change).seconds != expected.seconds));
 }
 
-/// Some critical sections of two threads end while the line is kept, and some later. If all took the same time, either none
-/// would need another hand-over or each would, and a little more time would halve the throughput.
+/// Some critical sections of two threads end while the line is kept, and some later. If all took the same time, either
+/// none would need another hand-over or each would, and a little more time would halve the throughput.
 #[test]
 fn threads_under_lock_stay_out_of_step() {
     let mut model = model();
@@ -203,8 +203,9 @@ fn each_cache_level_has_its_price() {
     assert_near(found, model.waiting.pause + model.llc.ns, 0.05);
 }
 
-/// Two cores go round a table larger than their own caches, half a round apart: each finds what the other one wrote in the
-/// last level, if they share it; if each has its own, the line comes from the other's, and what its own has is out of date.
+/// Two cores go round a table larger than their own caches, half a round apart: each finds what the other one wrote in
+/// the last level, if they share it; if each has its own, the line comes from the other's, and what its own has is out
+/// of date.
 #[test]
 fn line_written_elsewhere_comes_from_its_last_level() {
     let mut model = model();

@@ -1,9 +1,9 @@
 //! Published throughput of one contended line, against what the model makes of published hand-over
 //! latencies.
 //!
-//! Two misses are known. On an Ice Lake, compare-and-swap loops of four threads fail less often than in the model: a real
-//! core seems to hold on to a line until the loop that loaded it has exchanged it. A Graviton 2 adds in the interconnect
-//! and not in the core's cache (far atomics), which the model does not have.
+//! Two misses are known. On an Ice Lake, compare-and-swap loops of four threads fail less often than in the model: a
+//! real core seems to hold on to a line until the loop that loaded it has exchanged it. A Graviton 2 adds in the
+//! interconnect and not in the core's cache (far atomics), which the model does not have.
 //!
 //! The rows are those of "A Concurrency Cost Hierarchy" (Travis Downs, 2020); the latencies, medians
 //! of nviennot/core-to-core-latency. One choice was made with these rows in view: an exchange that

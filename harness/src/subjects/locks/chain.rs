@@ -50,8 +50,9 @@ pub(super) fn again(location: Location, attempt: impl Fn(Location) -> Option<boo
     }
 }
 
-/// Changes one key, and counts the key if that succeeds: by one `attempt` if it has an answer, else by `action`. As in our
-/// filter, the attempt should call no function and store nothing before its exchange, which would wait for the store.
+/// Changes one key, and counts the key if that succeeds: by one `attempt` if it has an answer, else by `action`. As in
+/// our filter, the attempt should call no function and store nothing before its exchange, which would wait for the
+/// store.
 #[inline(always)]
 pub(super) fn counted(
     length: &Length,

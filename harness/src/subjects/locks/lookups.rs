@@ -19,9 +19,9 @@ use subject::sync::AtomicU64;
 
 use super::striped::{Lookup, MIN_STRIPES, Striped};
 
-/// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
-/// A lookup takes the stripes of both buckets: a branch that saves the second one where the first has the key could not be
-/// predicted, and took longer if half of the keys were there. So every operation takes effect while it holds what it read.
+/// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how. A lookup takes the
+/// stripes of both buckets: a branch that saves the second one where the first has the key could not be predicted, and
+/// took longer if half of the keys were there. So every operation takes effect while it holds what it read.
 pub type SegmentLock<const STRIPES: usize = MIN_STRIPES> = Striped<ByLock<STRIPES>>;
 
 pub struct ByLock<const STRIPES: usize = MIN_STRIPES>;

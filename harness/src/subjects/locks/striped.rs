@@ -3,11 +3,11 @@
 //!
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
-//! - **As few locks as correctness allows.** A key can move between its two buckets only while both
-//!   stripes are held. A remove reads without a lock which of its buckets has the key, and locks only that one. If
-//!   the key is not there then, or was in neither, it looks while it holds both stripes. An insert reads without a lock
-//!   which of its buckets has room, and locks only that one. (It takes the first with room. To choose the emptier, as `word-lock`
-//!   does, made fills take 1.5 times as long: that branch cannot be predicted, and the exchange behind it waits.)
+//! - **As few locks as correctness allows.** A key can move between its two buckets only while both stripes are held. A
+//!   remove reads without a lock which of its buckets has the key, and locks only that one. If the key is not there
+//!   then, or was in neither, it looks while it holds both stripes. An insert reads without a lock which of its buckets
+//!   has room, and locks only that one. (It takes the first with room. To choose the emptier, as `word-lock` does, made
+//!   fills take 1.5 times as long: that branch cannot be predicted, and the exchange behind it waits.)
 //! - **Eviction that hardly locks** (as in libcuckoo, Li et al. 2014). The eviction path is found
 //!   without locks and then carried out from its empty end backwards, one move at a time, each
 //!   under the stripes of its two buckets and only if both are still as needed. The last move puts
@@ -35,9 +35,9 @@ use subject::sync::{Backoff, name};
 
 use super::chain::{INSERTED, REMOVED, again, counted, find_chain, slowly};
 
-/// The number of stripes where the name of a subject does not say it. Fewer make threads collide (256 were one to three per
-/// cent faster on two cores of a Zen 4), and more push the table out of the nearest caches: a rival is the best of several
-/// numbers, which names end in.
+/// The number of stripes where the name of a subject does not say it. Fewer make threads collide (256 were one to three
+/// per cent faster on two cores of a Zen 4), and more push the table out of the nearest caches: a rival is the best of
+/// several numbers, which names end in.
 pub(super) const MIN_STRIPES: usize = 1 << 10;
 
 /// The locks and the lookups of a subject, in which it differs from others with the same table.

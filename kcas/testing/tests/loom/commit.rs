@@ -438,7 +438,8 @@ fn reader_passes_late_installation() {
     });
 }
 
-/// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first before.
+/// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first
+/// before.
 fn begin_at_second_word() {
     check(Checks::AnyOrder);
 }

@@ -1,5 +1,5 @@
-//! Models of `kcas/src/descriptor.rs`: a record is read while its owner reuses it, and passes from thread to thread with
-//! an [id](kcas::thread_id).
+//! Models of `kcas/src/descriptor.rs`: a record is read while its owner reuses it, and passes from thread to thread
+//! with an [id](kcas::thread_id).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -121,8 +121,8 @@ fn id_handover_includes_its_data() {
     });
 }
 
-/// All ids but one are held, so two threads share the last one, each for one call. A call claims it with whatever is kept
-/// under it, or finds it held. No thread uses it after its call.
+/// All ids but one are held, so two threads share the last one, each for one call. A call claims it with whatever is
+/// kept under it, or finds it held. No thread uses it after its call.
 #[test]
 fn id_for_one_call_changes_hands() {
     explore_test(3, 5_000, || {

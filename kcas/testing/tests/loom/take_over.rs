@@ -1,5 +1,5 @@
-//! Models of threads that are killed, and of those that take over their ids. In each, the same thread goes on as the heir: it
-//! has synchronised with the end of the one that was killed, as with a process.
+//! Models of threads that are killed, and of those that take over their ids. In each, the same thread goes on as the
+//! heir: it has synchronised with the end of the one that was killed, as with a process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,8 +48,9 @@ fn go_on(words: &Words) -> bool {
     words.kcas(&entries).is_ok()
 }
 
-/// Checks that some order explains what [`begin`] has answered, if it was not killed, what [`go_on`] and another thread's call have
-/// answered, and what the words hold. A call that was killed took effect before the next one, or not at all.
+/// Checks that some order explains what [`begin`] has answered, if it was not killed, what [`go_on`] and another
+/// thread's call have answered, and what the words hold. A call that was killed took effect before the next one, or not
+/// at all.
 fn check(
     words: &Words,
     first: Option<bool>,
@@ -90,8 +91,8 @@ fn check(
     );
 }
 
-/// The owner is killed anywhere in its operation, while a helper that meets it may have stopped anywhere. The heir takes over, and
-/// reuses the record for an operation on one of the same words: the helper may wake only then.
+/// The owner is killed anywhere in its operation, while a helper that meets it may have stopped anywhere. The heir
+/// takes over, and reuses the record for an operation on one of the same words: the helper may wake only then.
 #[test]
 fn owner_killed_at_each_access() {
     killed_at_each_access(2, 20, |kill| {
@@ -152,8 +153,8 @@ fn heir_killed_at_each_access() {
     }
 }
 
-/// A helper is killed anywhere, also within an installation. Its heir ends that, even if the owner of the operation has gone on to
-/// another one, and reuses the record.
+/// A helper is killed anywhere, also within an installation. Its heir ends that, even if the owner of the operation has
+/// gone on to another one, and reuses the record.
 #[test]
 fn helper_killed_at_each_access() {
     killed_at_each_access(2, 700, |kill| {

@@ -164,7 +164,8 @@ impl WordLock {
         }
     }
 
-    /// Takes a fingerprint out by one exchange; returns `None` if a word has changed, or the fingerprint is in locked words only.
+    /// Takes a fingerprint out by one exchange; returns `None` if a word has changed, or the fingerprint is in locked
+    /// words only.
     #[inline(always)]
     fn try_to_take_out(&self, location: Location) -> Option<bool> {
         let first = self.read(location.first);
