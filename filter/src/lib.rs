@@ -41,7 +41,8 @@
 //!   instant of the whole filter.
 //! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc,
 //!   registering a thread may also take the dynamic linker's lock. Usually a thread is registered by its first insert,
-//!   remove, clone, save or `advance`, or by [`register_thread`].
+//!   remove, clone, save or `advance`, or by [`register_thread`]. With the feature `shared`, a thread that forks can
+//!   delay others [for a second](crate::limits).
 //! - **Lookups** write nothing and allocate nothing.
 //! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the
 //!   key is removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.

@@ -20,8 +20,8 @@
 //!
 //! A killed call takes effect wholly or not at all, perhaps after the kill: until its id is taken over, another thread
 //! may complete it. Opening the file for updates, or [`take_over_all`](SharedCuckooFilter::take_over_all), decides
-//! all calls of killed processes, unless another process is taking over their ids or the system has not yet released
-//! their memory. Of all callers of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`,
+//! all calls of killed processes, unless another process is taking over their ids or something still has their
+//! locks, such as a program that they were just starting. Of all callers of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`,
 //! and it may be killed before it returns.
 //!
 //! - [`len`](CuckooFilter::len) may be off by one per killed thread, or by the slots of a
@@ -49,7 +49,8 @@
 //!
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory: a
 //! key present throughout is saved, although all processes insert and remove. One thread of all processes can
-//! save or clone at a time; others get [`Busy`](SnapshotError::Busy). The save of a killed process ends with
+//! save or clone at a time; others get [`Busy`](SnapshotError::Busy), and so may the next save of a process that is
+//! just starting a program. The save of a killed process ends with
 //! the next save, open or [`take_over_all`](SharedCuckooFilter::take_over_all), and while it is being ended,
 //! saves are also `Busy`. Until then, updates take longer, most of all the first one in each bucket that
 //! was not saved yet. After the file was renamed, only processes that open it again can save it (others get
@@ -120,12 +121,14 @@
 //! keys, `chmod g+r PATH`; to let it update the filter, `chmod g+rw PATH PATH.lock`.
 //!
 //! Keep `PATH.lock` as long as the file. To delete a filter, remove `PATH.lock` first, then `PATH`,
-//! while no process creates it: whoever opens it between the two gets an error.
+//! while no process creates it: whoever opens it between the two gets an error. Processes that have it open go on with
+//! the deleted filter.
 //!
 //! # A service with worker processes
 //!
 //! Open the filter in each worker when it starts, or in the parent before it forks: a forked child claims ids of its
-//! own with its first update. A worker that is killed needs no care; the one that replaces it opens the file and
+//! own with its first update. A fork and another thread's open, save or first update wait for each other, for a second
+//! at most. A worker that is killed needs no care; the one that replaces it opens the file and
 //! continues.
 //!
 //! ```no_run
@@ -149,12 +152,13 @@
 //! A file has 4,096 ids. An open filter takes four at a time, one per updating thread, and keeps them until it is
 //! dropped: at most 1,024 open filters can update a file, with up to four updating threads each. A process may have
 //! several open filters. [`register_thread`](crate::register_thread) reserves no id in a file, so the first update of
-//! a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
+//! a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left, or the process may no longer open
+//! `PATH.lock`).
 
 use std::hash::{BuildHasher, Hash};
-use std::io;
 use std::path::Path;
 use std::time::Duration;
+use std::{io, iter};
 
 use kcas::WordArray;
 use kcas::shared::{Contents, Lock, Shared, USER};
@@ -219,7 +223,9 @@ impl Memory for Shared {
     }
 
     fn sum(words: &WordArray<Shared>, (): &()) -> usize {
-        as_length(sum(counts(words)))
+        // Relaxed: as in `counts`.
+        let correction = words.extra(0).load(Ordering::Relaxed);
+        as_length(correction.wrapping_add(sum(counts(words))))
     }
 
     fn extra_bytes((): &()) -> usize {
@@ -245,7 +251,7 @@ impl Memory for Shared {
     }
 }
 
-/// Returns what each thread has counted.
+/// Returns what has been counted under each id.
 fn counts(words: &WordArray<Shared>) -> impl Iterator<Item = u64> {
     // Relaxed: a thread that has synchronised with a change sees its count.
     (words.counters()).map(|count| count.load(Ordering::Relaxed))
@@ -477,13 +483,16 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS, Shared> {
             let buckets = 0..self.geometry().buckets();
             let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
             counted = buckets.map(occupied).sum();
-            if !counts(words).eq(earlier.iter().copied()) {
+            // An id that was not used before had counted nothing.
+            let padded = earlier.iter().copied().chain(iter::repeat(0));
+            if counts(words)
+                .zip(padded)
+                .any(|(now, earlier)| now != earlier)
+            {
                 // Other threads changed the filter: some of that would count twice.
                 break;
             }
-            let after = before
-                .wrapping_add(counted)
-                .wrapping_sub(sum(earlier.into_iter()));
+            let after = counted.wrapping_sub(sum(earlier.into_iter()));
             // It fails if another thread has corrected the same.
             if extra
                 .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
@@ -568,12 +577,11 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         0
     }
 
-    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len), unless another thread counts a change
-    /// meanwhile. Returns what it counted.
+    /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len). Returns what it counted.
     ///
-    /// `len` is then exact if no other call was in progress and no thread completes a killed thread's call later:
-    /// call [`take_over_all`](Self::take_over_all) first. A call in progress can leave `len` off by its own change
-    /// until the next recount. If other threads recount at the same time, this one counts at most eight times and then
+    /// Call it while nothing changes the filter, after [`take_over_all`](Self::take_over_all): `len` is then exact.
+    /// Otherwise `len` may be off by as many changes as are made meanwhile, until the next recount. (It leaves `len`
+    /// alone if it notices them.) If other threads recount at the same time, it counts at most eight times and then
     /// leaves the correction to them.
     pub fn recount(&self) -> usize {
         self.buckets.recount()

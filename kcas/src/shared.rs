@@ -596,10 +596,9 @@ impl WordArray<Shared> {
         Some(action(&words.words_of(id)[KEPT]))
     }
 
-    /// Returns these words of all ids that were ever claimed, and the first [`extra`](Self::extra) one.
+    /// Returns these words of all ids that were ever claimed.
     pub fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
-        let counters = (0..self.words.ids_used()).map(|id| &self.words.words_of(id)[KEPT]);
-        counters.chain([self.extra(0)])
+        (0..self.words.ids_used()).map(|id| &self.words.words_of(id)[KEPT])
     }
 
     /// Returns one of two words of the header that any thread may change.

@@ -44,9 +44,14 @@ thread_static! {
     static HELD_HERE: Cell<Option<usize>> = Cell::new(None);
 }
 
+thread_static! {
+    /// True if the current thread keeps its id until it ends.
+    static KEEPS: Cell<bool> = Cell::new(false);
+}
+
 #[cfg(not(kcas_loom))]
 thread_static! {
-    static AT_THE_END: GiveBack = GiveBack(PhantomData);
+    static AT_THE_END: EndOfThread = EndOfThread;
 }
 
 /// The id of the current thread: below [`MAX_THREADS`], and different from every id that another thread holds.
@@ -85,6 +90,9 @@ pub struct TooManyThreads;
 pub fn register() -> Result<(), TooManyThreads> {
     if HELD_HERE.with(Cell::get).is_none() {
         hold(&ThreadId::acquire()?.0, true);
+    } else {
+        // It may be for a call that this one is inside.
+        keep();
     }
     Ok(())
 }
@@ -138,22 +146,44 @@ fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {
 /// ends, and is not ending already.
 fn hold(id: &ThreadId, keep: bool) -> Option<GiveBack> {
     HELD_HERE.with(|held| held.set(Some(id.index)));
-    #[cfg(not(kcas_loom))]
-    let keep = keep && AT_THE_END.try_with(|_| ()).is_ok();
-    // Loom drops a thread's locals only after the thread can be joined, and perhaps after the
-    // statics are gone, so the threads of a model end with a call to `end_of_thread`.
-    (!keep).then(|| GiveBack(PhantomData))
+    let keeps = keep && self::keep();
+    (!keeps).then(|| GiveBack(PhantomData))
 }
 
-/// Gives back the current thread's id when dropped.
+/// Makes the current thread keep the id that it has until it ends, unless it is ending already.
+fn keep() -> bool {
+    // Loom drops a thread's locals only after the thread can be joined, and perhaps after the
+    // statics are gone, so the threads of a model end with a call to `end_of_thread`.
+    #[cfg(kcas_loom)]
+    let keeps = true;
+    #[cfg(not(kcas_loom))]
+    let keeps = AT_THE_END.try_with(|_| ()).is_ok();
+    KEEPS.with(|kept| kept.set(keeps));
+    keeps
+}
+
+/// Gives back the current thread's id when dropped, unless the thread has [registered](register) meanwhile.
 #[derive(Debug)]
 pub struct GiveBack(PhantomData<*const ()>);
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
+        if KEEPS.with(Cell::get) {
+            return;
+        }
         if let Some(index) = HELD_HERE.with(Cell::take) {
             ThreadId::new(index).give_back();
         }
+    }
+}
+
+/// Gives back the current thread's id when dropped.
+struct EndOfThread;
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        KEEPS.with(|keeps| keeps.set(false));
+        drop(GiveBack(PhantomData));
     }
 }
 
@@ -161,7 +191,7 @@ impl Drop for GiveBack {
 #[cfg(kcas_loom)]
 #[doc(hidden)]
 pub fn end_of_thread() {
-    drop(GiveBack(PhantomData));
+    drop(EndOfThread);
 }
 
 /// An id that no thread holds, for simulated cores, which share a thread. It is given back when dropped.

@@ -4,6 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[path = "../../tests/shared/any.rs"]
+mod any;
 #[path = "../../tests/shared/file.rs"]
 mod file;
 #[path = "../../tests/shared/region.rs"]

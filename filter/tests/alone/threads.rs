@@ -141,7 +141,7 @@ fn thread_over_limit_can_only_look_up() {
             assert!(!filters.insert(1));
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
             assert_eq!((filters.0[0].count(&0), filters.len()), (1, [4; 4]));
-            assert!(refused.to_string().contains("all 4096 ids"));
+            assert!(refused.to_string().contains("no thread id is free"));
             for filter in &filters.0 {
                 let mut removed = [const { Ok(true) }; 2];
                 filter.remove_batch(&[0, 1], &mut removed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use filter::shared::{SharedCuckooFilter, SharedExpiringCuckooFilter};
+use filter::shared::{OpenError, SharedCuckooFilter, SharedExpiringCuckooFilter};
 use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, SnapshotError};
 
 /// Number of periods for which an expiring filter remembers a key.
@@ -14,10 +14,10 @@ pub(crate) const WINDOW: u64 = 3;
 
 pub(crate) struct AnyFilter {
     filter: Box<dyn Filter>,
-    kind: Kind,
+    pub(crate) kind: Kind,
 }
 
-enum Kind {
+pub(crate) enum Kind {
     Fixed(Arc<SharedCuckooFilter>),
     Expiring(Arc<SharedExpiringCuckooFilter>),
 }
@@ -51,14 +51,12 @@ impl AnyFilter {
         }
     }
 
-    pub(crate) fn open(path: &Path) -> AnyFilter {
-        match CuckooFilter::builder().open_shared(path) {
-            Ok(filter) => AnyFilter::new(filter, Fixed),
-            Err(_) => {
-                let filter = ExpiringCuckooFilter::builder().open_shared(path);
-                AnyFilter::new(filter.unwrap(), Expiring)
-            }
+    pub(crate) fn open(path: &Path) -> Result<AnyFilter, OpenError> {
+        if let Ok(filter) = CuckooFilter::builder().open_shared(path) {
+            return Ok(AnyFilter::new(filter, Fixed));
         }
+        let filter = ExpiringCuckooFilter::builder().open_shared(path);
+        Ok(AnyFilter::new(filter?, Expiring))
     }
 
     pub(crate) fn expires(&self) -> bool {
@@ -72,12 +70,18 @@ impl AnyFilter {
         }
     }
 
-    pub(crate) fn take_over_all(&self) {
-        let result = match &self.kind {
+    pub(crate) fn take_over_all(&self) -> Result<(), OpenError> {
+        match &self.kind {
             Fixed(filter) => filter.take_over_all(),
             Expiring(filter) => filter.take_over_all(),
-        };
-        result.unwrap();
+        }
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        match &self.kind {
+            Fixed(filter) => filter.is_damaged(),
+            Expiring(filter) => filter.is_damaged(),
+        }
     }
 
     pub(crate) fn copy(&self) -> Result<Box<dyn Filter>, SnapshotError> {

@@ -187,7 +187,7 @@ fn advance_killed_at_any_instruction_is_resumed() {
             // Others renew keys that are due, and insert new ones.
             due[..20].iter().chain(new).for_each(insert);
             assert_eq!(count(staying), staying.len(), "at {nth}");
-            let heir = AnyFilter::open(&table.file.0);
+            let heir = AnyFilter::open(&table.file.0).unwrap();
             heir.advance_to(next);
             // If the period had not begun, they have the age of the one before.
             let renewed = count(&due[..20]) + count(new);

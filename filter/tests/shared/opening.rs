@@ -62,6 +62,31 @@ fn recount_beside_inserts_changes_length_little() {
 }
 
 #[test]
+fn recount_beside_opens_corrects_length() {
+    let file = File::new("opens");
+    let builder = CuckooFilter::builder().buckets(1 << 18);
+    let filter = builder.clone().open_or_create_shared(&file.0).unwrap();
+    filter.insert("key").unwrap();
+    for round in 1..20 {
+        file.write(CORRECTION, &[round]);
+        let opened = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                opened.wait();
+                let open = || builder.clone().open_shared(&file.0).unwrap();
+                let filters: Vec<_> = (0..20).map(|_| open()).collect();
+                filters
+                    .iter()
+                    .for_each(|other| assert_eq!(other.remove("none"), Ok(false)));
+            });
+            opened.wait();
+            filter.recount();
+        });
+        assert_eq!(filter.len(), 1, "round {round}");
+    }
+}
+
+#[test]
 fn recount_corrects_length_below_zero() {
     let file = File::new("below");
     let builder = CuckooFilter::builder().capacity(100);

@@ -6,11 +6,13 @@ use std::io::sink;
 use std::os::unix::fs::FileExt;
 use std::thread;
 
-use filter::shared::{SharedCuckooFilter, SharedLookup};
-use filter::{CuckooFilter, Filter};
+use filter::shared::SharedLookup;
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
 use kcas::shared::Shared;
 use kcas::{Entry, WordArray};
 
+use crate::any::AnyFilter;
+use crate::any::Kind::{Expiring, Fixed};
 use crate::file::File;
 
 const BUCKETS: u64 = 4;
@@ -22,7 +24,7 @@ const TABLE: u64 = 1 << 18;
 /// Ids that damaged records belong to: those of the calls, and others.
 const IDS: u64 = 20;
 /// Kinds of calls.
-const CALLS: u64 = 16;
+const CALLS: u64 = 17;
 
 const fn words_of(buckets: u64) -> u64 {
     buckets.next_multiple_of(8) + 1 + buckets
@@ -82,8 +84,8 @@ impl Damage<'_> {
         for _ in 0..1 << self.1.below(7) {
             let word = match self.1.below(8) {
                 0..3 => TABLE + self.1.below(WORDS),
-                // The correction of the length.
-                3 => 80,
+                // The correction of the length, and the clock of an expiring filter.
+                3 => 80 + 8 * self.1.below(2),
                 _ => RECORDS + 32 * self.1.below(IDS) + self.1.below(32),
             };
             let value = self.1.number();
@@ -169,17 +171,19 @@ impl Damage<'_> {
 /// If a call panics, or does not say what is promised once damage was found.
 pub(crate) fn calls_on_damaged_file(bytes: &[u8]) -> bool {
     let (file, saved) = (File::new("damaged"), File::new("damaged-saved"));
-    let builder = || CuckooFilter::builder().buckets(BUCKETS as usize);
-    let first = builder().open_or_create_shared(&file.0).unwrap();
-    first.insert_all(0..6).unwrap();
     let mut damage = Damage(&file, Choices(bytes));
+    let first = AnyFilter::create(&file.0, BUCKETS as usize, damage.1.below(2) == 1);
+    first.insert_all(0..6).unwrap();
     let array = WordArray::open(&file.0).unwrap();
     if damage.1.below(8) == 1 {
         damage.write_header();
     }
     damage.write_any();
-    let second = builder().open_shared(&file.0);
-    let lookup = builder().open_shared_to_read(&file.0);
+    let second = AnyFilter::open(&file.0);
+    let lookups = [
+        CuckooFilter::builder().open_shared_to_read(&file.0),
+        ExpiringCuckooFilter::builder().open_shared_to_read(&file.0),
+    ];
     // One filter was opened before the damage, the other after it, unless it was refused.
     let mut filters = [&first, second.as_ref().unwrap_or(&first)];
     filters.rotate_left(damage.1.below(2) as usize);
@@ -198,14 +202,14 @@ pub(crate) fn calls_on_damaged_file(bytes: &[u8]) -> bool {
                 call(filter, (start + nth) % CALLS, keys, &saved);
             }
             call_array(&array, &mut choices);
-            lookup.iter().for_each(|lookup| look_up(lookup, [0, 7]));
+            (lookups.iter().flatten()).for_each(|lookup| look_up(lookup, [0, 7]));
         });
     }
     filters.into_iter().any(|filter| filter.is_damaged())
 }
 
 /// Makes a call of this kind with these keys.
-fn call(filter: &SharedCuckooFilter, kind: u64, keys: [u64; 2], saved: &File) {
+fn call(filter: &AnyFilter, kind: u64, keys: [u64; 2], saved: &File) {
     let was_damaged = filter.is_damaged();
     let mut found = [false; 2];
     let mut inserted = [Ok(()), Ok(())];
@@ -228,26 +232,45 @@ fn call(filter: &SharedCuckooFilter, kind: u64, keys: [u64; 2], saved: &File) {
             filter.remove_batch(&keys, &mut removed);
             removed.into_iter().all(is_refused)
         }
-        7 => is_refused(filter.remove_all()),
+        7 => match &filter.kind {
+            Fixed(filter) => is_refused(filter.remove_all()),
+            Expiring(filter) => is_refused(filter.advance()),
+        },
         8 => filter.contains(&keys[0]),
         9 => {
             filter.contains_batch(&keys, &mut found);
             found == [true; 2]
         }
         // (If the header is damaged, it may be taken for that of another file.)
-        10 => filter.try_clone().is_err(),
+        10 => filter.copy().is_err(),
         11 => {
             let bytes = filter.to_bytes();
-            let loaded = bytes.iter().map(|bytes| CuckooFilter::from_bytes(bytes));
-            loaded.map(Result::unwrap).count() == 0
+            bytes.iter().for_each(|bytes| match &filter.kind {
+                Fixed(_) => drop(CuckooFilter::from_bytes(bytes).unwrap()),
+                Expiring(_) => drop(ExpiringCuckooFilter::from_bytes(bytes).unwrap()),
+            });
+            bytes.is_err()
         }
         12 => filter.write_to(sink()).is_err(),
         13 => filter.save(&saved.0).is_err(),
         14 => {
             let lengths = (filter.len(), filter.recount(), filter.count(&keys[0]));
-            drop((lengths, filter.load_factor(), format!("{filter:?}")));
+            let text = match &filter.kind {
+                Fixed(filter) => format!("{filter:?}"),
+                Expiring(filter) => format!("{filter:?}"),
+            };
+            drop((lengths, filter.load_factor(), text));
             true
         }
+        15 => match &filter.kind {
+            Fixed(_) => true,
+            Expiring(filter) => {
+                // (The header may say that the time of no period has come.)
+                let _ = (filter.advance_to_now(), filter.period_length());
+                let period = filter.period().min(1 << 41) + keys[0];
+                is_refused(filter.advance_to(period))
+            }
+        },
         _ => {
             let _ = filter.take_over_all();
             true

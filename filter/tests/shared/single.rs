@@ -61,7 +61,7 @@ impl Call {
             Kind::Insert => filter.insert(&self.1).unwrap(),
             Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
             Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
-            Kind::TakeOverAll => filter.take_over_all(),
+            Kind::TakeOverAll => filter.take_over_all().unwrap(),
             Kind::Save => drop(filter.to_bytes().unwrap()),
             Kind::AdvanceTo => filter.advance_to(self.1),
         }
@@ -82,7 +82,7 @@ fn work(task: &str) {
     let (send, receive) = mpsc::channel();
     // Another thread has the first id of the block.
     thread::spawn(move || {
-        send.send(AnyFilter::open(path.as_ref())).unwrap();
+        send.send(AnyFilter::open(path.as_ref()).unwrap()).unwrap();
         thread::sleep(Duration::MAX);
     });
     let filter = receive.recv().unwrap();
@@ -206,7 +206,10 @@ impl Table {
 
     /// Fills the table again. The record of the next worker keeps another call.
     fn begin(&self) {
-        let (heir, key) = (AnyFilter::open(&self.file.0), self.keys.last().unwrap());
+        let (heir, key) = (
+            AnyFilter::open(&self.file.0).unwrap(),
+            self.keys.last().unwrap(),
+        );
         assert_eq!(heir.insert_if_absent(key), Ok(true));
         let table = &self.filled[RECORDS..];
         self.opened.write_all_at(table, TABLE).unwrap();
@@ -306,9 +309,9 @@ impl Table {
                 self.check_copy(&when);
             }
             if as_heir {
-                change(&AnyFilter::open(&self.file.0), &self.keys[0]);
+                change(&AnyFilter::open(&self.file.0).unwrap(), &self.keys[0]);
             } else {
-                self.filter.take_over_all();
+                self.filter.take_over_all().unwrap();
             }
             assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
             after = self.check(calls, &when);

@@ -131,7 +131,7 @@ fn work(path: &Path, worker: usize) {
         report(panic);
         process::exit(1);
     }));
-    let filter = AnyFilter::open(path);
+    let filter = AnyFilter::open(path).unwrap();
     let known: Known = WordArray::open(&path.with_extension("known")).unwrap();
     thread::scope(|threads| {
         for owner in owners_of(worker) {
@@ -394,7 +394,7 @@ fn rage(name: &str, expires: bool) {
             kills += 1;
             stopped += usize::from(worker.is_stopped);
         }
-        storm.filter.take_over_all();
+        storm.filter.take_over_all().unwrap();
         if all {
             storm.check();
         } else if (0..WORKERS).all(|worker| worker == first || storm.has_begun(worker)) {
@@ -404,7 +404,7 @@ fn rage(name: &str, expires: bool) {
         killed.for_each(|worker| workers[worker] = storm.start(worker));
     }
     workers.iter_mut().for_each(Worker::kill);
-    storm.filter.take_over_all();
+    storm.filter.take_over_all().unwrap();
     storm.check();
     let (filter, period) = (&storm.filter, storm.filter.period());
     (1..=WINDOW).for_each(|more| filter.advance_to(period + more));

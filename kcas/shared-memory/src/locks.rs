@@ -1,15 +1,16 @@
 //! Locks on the bytes of a file, each held by an address space until it ends.
 
+use std::cell::Cell;
 use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Pages, open_regular};
 
@@ -208,6 +209,11 @@ fn lock_byte(file: File, byte: i64) -> io::Result<Option<Pages>> {
 static TAKING: AtomicU32 = AtomicU32::new(0);
 static FORKING: AtomicU32 = AtomicU32::new(0);
 
+thread_local! {
+    /// True while the current thread forks: what the program does then, in handlers of its own, waits for no fork.
+    static FORKS: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A thread takes a lock, for as long as this lives.
 struct Taking;
 
@@ -216,13 +222,15 @@ impl Taking {
         let may_take = || {
             // SeqCst, and in `before_fork`: of a thread that takes a lock and one that forks, one sees the other.
             TAKING.fetch_add(1, Ordering::SeqCst);
-            let is_alone = FORKING.load(Ordering::SeqCst) == 0;
-            if !is_alone {
-                TAKING.fetch_sub(1, Ordering::SeqCst);
+            let may = FORKS.get() || FORKING.load(Ordering::SeqCst) == 0;
+            if !may {
+                decrement(&TAKING);
             }
-            is_alone
+            may
         };
         if !is_soon(may_take) {
+            // The next lock does not wait for the same fork.
+            FORKING.store(0, Ordering::SeqCst);
             TAKING.fetch_add(1, Ordering::SeqCst);
         }
         Taking
@@ -231,43 +239,57 @@ impl Taking {
     /// Lets each fork of this process wait until no thread takes a lock.
     fn hold_forks_back() {
         extern "C" fn before_fork() {
+            FORKS.set(true);
             FORKING.fetch_add(1, Ordering::SeqCst);
-            is_soon(|| TAKING.load(Ordering::SeqCst) == 0);
+            if !is_soon(|| TAKING.load(Ordering::SeqCst) == 0) {
+                TAKING.store(0, Ordering::SeqCst);
+            }
         }
         extern "C" fn after_fork() {
-            FORKING.fetch_sub(1, Ordering::SeqCst);
+            decrement(&FORKING);
+            FORKS.set(false);
         }
         extern "C" fn in_child() {
             // It has one thread.
             TAKING.store(0, Ordering::SeqCst);
             FORKING.store(0, Ordering::SeqCst);
+            FORKS.set(false);
         }
-        static REGISTERED: Once = Once::new();
-        // SAFETY: the functions are as long-lived as the code that they are part of, with which the system forgets
-        // them.
-        REGISTERED.call_once(|| unsafe {
-            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
-        });
+        // No `Once`: a child that is forked while another thread registers would wait for that thread forever. To
+        // register twice does no harm.
+        static REGISTERED: AtomicBool = AtomicBool::new(false);
+        // Relaxed: other threads read nothing because of it.
+        if !REGISTERED.load(Ordering::Relaxed) {
+            // SAFETY: the functions are as long-lived as the code that they are part of, with which the system forgets
+            // them.
+            unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+            REGISTERED.store(true, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        // 0 already if a signal handler has forked meanwhile.
-        let less = |count: u32| count.checked_sub(1);
-        let _ = TAKING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        decrement(&TAKING);
     }
+}
+
+/// Subtracts one, unless others have set it to 0 meanwhile: whoever waited in vain, or the child of a signal handler.
+fn decrement(count: &AtomicU32) {
+    let less = |count: u32| count.checked_sub(1);
+    let _ = count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
 }
 
 /// Waits until this is so, or for a second: a thread may be suspended in between.
 fn is_soon(mut is_so: impl FnMut() -> bool) -> bool {
-    (0..10_000).any(|_| {
-        let is_so = is_so();
-        if !is_so {
-            thread::sleep(Duration::from_micros(100));
+    let begin = Instant::now();
+    while !is_so() {
+        if begin.elapsed() > Duration::from_secs(1) {
+            return false;
         }
-        is_so
-    })
+        thread::sleep(Duration::from_micros(100));
+    }
+    true
 }
 
 fn page_size() -> usize {

@@ -52,6 +52,20 @@ fn live_threads_have_distinct_ids_up_to_limit() {
 }
 
 #[test]
+fn late_thread_that_registers_within_call_keeps_id() {
+    crate::turn();
+    while_held(MAX_THREADS / 4 * 3, || {
+        let for_calls = thread_id::for_calls().unwrap();
+        thread_id::register().unwrap();
+        drop(for_calls);
+        assert!(
+            thread_id::with_held(|_| ()).is_some(),
+            "it gave the id back"
+        );
+    });
+}
+
+#[test]
 fn late_thread_returns_id_after_call() {
     crate::turn();
     let is_held = || thread_id::with_held(|_| ()).is_some();
