@@ -81,6 +81,7 @@ typedef enum LfcfStatus {
  asynchronously (pthread_setcanceltype) in a call. Any call may be interrupted, and none fails with EINTR.
 
  After a fork, the child may use all filters: it has a copy of those in memory, and those in files are shared with it.
+ If a signal handler that interrupted a call on a shared filter forks, its child must not return from the handler.
  */
 typedef struct LfcfFilter LfcfFilter;
 

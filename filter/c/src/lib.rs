@@ -43,6 +43,7 @@ pub const LFCF_VERSION_MINOR: u32 = 1;
 /// asynchronously (pthread_setcanceltype) in a call. Any call may be interrupted, and none fails with EINTR.
 ///
 /// After a fork, the child may use all filters: it has a copy of those in memory, and those in files are shared with it.
+/// If a signal handler that interrupted a call on a shared filter forks, its child must not return from the handler.
 pub struct LfcfFilter(AnyFilter);
 
 /// The result of a call; lfcf_message returns a text for each except LFCF_STATUS_OK. Later versions may add values:
