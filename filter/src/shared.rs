@@ -49,8 +49,8 @@
 //!
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory: a
 //! key present throughout is saved, although all processes insert and remove. One thread of all processes can
-//! save or clone at a time; others get [`Busy`](SnapshotError::Busy), and so may the next save of a process that is
-//! just starting a program. The save of a killed process ends with
+//! save or clone at a time; others get [`Busy`](SnapshotError::Busy), and so may the next save if a process that
+//! has saved was just starting a program: try again. The save of a killed process ends with
 //! the next save, open or [`take_over_all`](SharedCuckooFilter::take_over_all), and while it is being ended,
 //! saves are also `Busy`. Until then, updates take longer, most of all the first one in each bucket that
 //! was not saved yet. After the file was renamed, only processes that open it again can save it (others get
@@ -127,8 +127,8 @@
 //! # A service with worker processes
 //!
 //! Open the filter in each worker when it starts, or in the parent before it forks: a forked child claims ids of its
-//! own with its first update. A fork and another thread's open, save or first update wait for each other, for a second
-//! at most. A worker that is killed needs no care; the one that replaces it opens the file and
+//! own with its first update. A fork and another thread's open, save or first update wait for each other, up to
+//! a second for each lock. A worker that is killed needs no care; the one that replaces it opens the file and
 //! continues.
 //!
 //! ```no_run
@@ -579,17 +579,17 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 
     /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len). Returns what it counted.
     ///
-    /// Call it while nothing changes the filter, after [`take_over_all`](Self::take_over_all): `len` is then exact.
-    /// Otherwise `len` may be off by as many changes as are made meanwhile, until the next recount. (It leaves `len`
-    /// alone if it notices them.) If other threads recount at the same time, it counts at most eight times and then
-    /// leaves the correction to them.
+    /// Call it after [`take_over_all`](Self::take_over_all), while nothing changes the filter and no recount that began
+    /// earlier is under way: `len` is then exact. Otherwise each change made meanwhile may leave it off by several
+    /// copies, until the next recount. (It leaves `len` alone if it notices changes.) If other threads recount at the
+    /// same time, it counts at most eight times and then leaves the correction to them.
     pub fn recount(&self) -> usize {
         self.buckets.recount()
     }
 
     /// Decides all calls of killed processes: afterwards, each has taken effect or never will. Ends their
-    /// saves. It skips processes whose ids another process is taking over, or whose memory the system has not yet
-    /// released. Opening the file for updates does the same.
+    /// saves. It skips processes whose ids another process is taking over, or whose locks something still has.
+    /// Opening the file for updates does the same.
     ///
     /// # Errors
     /// [`OpenError::TooManyProcesses`] if no id of the file is free; [`OpenError::Io`] if the system refuses, or all

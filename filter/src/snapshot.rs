@@ -114,10 +114,10 @@ pub enum SnapshotError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
-    /// Another thread or process is copying or saving the shared filter, or ends what a killed one has begun. Only
-    /// shared filters return this.
+    /// Another thread or process is copying or saving the shared filter, or ends what a killed one has begun, or a
+    /// program that a process was just starting still has the lock. Only shared filters return this.
     #[error(
-        "another thread or process is copying or saving the shared filter: try again when it has ended"
+        "another thread or process has the lock for copies and saves of the shared filter: try again later"
     )]
     Busy,
     /// The system refuses the lock or the room that a copy of a shared filter needs. Only shared filters return this.

@@ -374,7 +374,7 @@ impl<'a> View<'a> {
         Panel {
             names: [
                 String::new(),
-                format!("throughput, {} over rival", self.first),
+                format!("throughput, {} over each", self.first),
             ],
             scales: [Scale::Linear, Scale::Log],
             rows: rivals.iter().map(|rival| (*rival).to_owned()).collect(),

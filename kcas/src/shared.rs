@@ -516,7 +516,7 @@ impl WordArray<Shared> {
     /// meets them: this is for those that no thread meets, and for a program that wants to know which calls took
     /// effect. Left out are ids that another process is just taking over, or whose lock something else still holds.
     ///
-    /// Progress: lock-free.
+    /// Progress: lock-free, except that it waits for forks of the process, up to a second for each lock that it tries.
     ///
     /// # Errors
     /// [`OpenError::TooManyProcesses`] when the thread has no id in the file and none is left; [`OpenError::Io`] when

@@ -64,7 +64,8 @@ typedef enum LfcfStatus {
    */
   LFCF_STATUS_DAMAGED = 9,
   /*
-   Another thread or process is saving the shared filter: try again when it has ended.
+   Another thread or process is saving the shared filter, or a program that a process was just starting still has the
+   lock: try again.
    */
   LFCF_STATUS_BUSY = 10,
 } LfcfStatus;

@@ -72,7 +72,8 @@ pub enum LfcfStatus {
     Other = 8,
     /// Another process has damaged the file of a shared filter.
     Damaged = 9,
-    /// Another thread or process is saving the shared filter: try again when it has ended.
+    /// Another thread or process is saving the shared filter, or a program that a process was just starting still has the
+    /// lock: try again.
     Busy = 10,
 }
 

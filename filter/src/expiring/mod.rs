@@ -174,9 +174,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     /// # Errors
     /// This one, after a call that has met damage.
     fn check_undamaged<E>(&self, damaged: E) -> Result<(), E> {
-        if self.period() > MAX_PERIOD {
-            self.words().note_damage();
-        }
+        self.checked_period();
         (!self.table.is_damaged()).then_some(()).ok_or(damaged)
     }
 
@@ -313,8 +311,18 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
     fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
         let snapshot = self.snapshot()?;
         // Read last, so that keys are remembered for too long rather than not long enough.
-        let period = iter::once_with(|| self.period());
+        let period = iter::once_with(|| self.checked_period());
         Ok((snapshot.buckets, snapshot.chain(period)))
+    }
+
+    /// Returns the number of the present period, and notes the damage if there is none such. (Whoever looks later may
+    /// find that it was written over.)
+    fn checked_period(&self) -> u64 {
+        let period = self.period();
+        if period > MAX_PERIOD {
+            self.words().note_damage();
+        }
+        period
     }
 
     /// Returns a separate filter with the same contents and ages. Other threads may insert, remove and advance during
@@ -333,7 +341,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, W: Memory>
         let snapshot = self.snapshot()?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
         // As in `saved`.
-        let table = Aged::of_contents(words, self.period());
+        let table = Aged::of_contents(words, self.checked_period());
         self.check_undamaged(SnapshotError::Damaged)?;
         Ok(ExpiringCuckooFilter::wrap(
             table,
