@@ -21,8 +21,9 @@
 //! A killed call takes effect wholly or not at all, perhaps after the kill: until its id is taken over, another thread
 //! may complete it. Opening the file for updates, or [`take_over_all`](SharedCuckooFilter::take_over_all), decides
 //! all calls of killed processes, unless another process is taking over their ids or something still has their
-//! locks, such as a program that they were just starting. Of all callers of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`,
-//! and it may be killed before it returns.
+//! locks, such as a program that they were just starting. Of all callers of
+//! [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`, and it may be killed before it
+//! returns.
 //!
 //! - [`len`](CuckooFilter::len) may be off by one per killed thread, or by the slots of a
 //!   bucket if it was killed in [`remove_all`](SharedCuckooFilter::remove_all). To correct it, call
@@ -50,10 +51,9 @@
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory: a
 //! key present throughout is saved, although all processes insert and remove. One thread of all processes can
 //! save or clone at a time; others get [`Busy`](SnapshotError::Busy), and so may the next save if a process that
-//! has saved was just starting a program: try again. The save of a killed process ends with
-//! the next save, open or [`take_over_all`](SharedCuckooFilter::take_over_all), and while it is being ended,
-//! saves are also `Busy`. Until then, updates take longer, most of all the first one in each bucket that
-//! was not saved yet. After the file was renamed, only processes that open it again can save it (others get
+//! has saved was just starting a program: try again. The save of a killed process ends with the next save, open or
+//! [`take_over_all`](SharedCuckooFilter::take_over_all), and while it is being ended, saves are also `Busy`. Until
+//! then, updates take longer, most of all the first one in each bucket that was not saved yet. After the file was renamed, only processes that open it again can save it (others get
 //! [`Refused`](SnapshotError::Refused)). If the writer of [`write_to`](crate::Filter::write_to) forks, the save
 //! belongs to the parent: what the child writes may lack keys.
 //!
