@@ -85,7 +85,7 @@ impl Damage<'_> {
             let word = match self.1.below(8) {
                 0..3 => TABLE + self.1.below(WORDS),
                 // The correction of the length, and the clock of an expiring filter.
-                3 => 80 + 8 * self.1.below(2),
+                3 => 80 + 16 * self.1.below(2),
                 _ => RECORDS + 32 * self.1.below(IDS) + self.1.below(32),
             };
             let value = self.1.number();

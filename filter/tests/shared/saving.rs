@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use filter::shared::{OpenError, SharedCuckooFilter};
-use filter::{CuckooFilter, SaveError, SnapshotError};
+use filter::{CuckooFilter, ExpiringCuckooFilter, SaveError, SnapshotError};
 
 use crate::any::patiently;
 use crate::file::File;
@@ -102,6 +103,42 @@ fn save_of_impossible_bucket_is_damaged() {
     let mut words = [u64::MAX >> 1; BUCKETS + 1];
     words[0] = FIRST;
     assert!(finds_damage(&words));
+}
+
+/// A writer to which another process writes the period of an expiring filter: one that none can load, until the last
+/// of so many bytes comes.
+struct Overwrites<'a>(&'a File, usize);
+
+/// Where the clock is in the header.
+const CLOCK: u64 = 96;
+
+impl io::Write for Overwrites<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1 -= bytes.len();
+        let clock = if self.1 == 0 { 0 } else { u64::MAX };
+        self.0.write(CLOCK, &[clock]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// No filter could load what is saved, though at the end the file is right again.
+#[test]
+fn save_of_impossible_period_is_damaged() {
+    let file = File::new("period");
+    // Several buffers.
+    let builder = ExpiringCuckooFilter::builder().buckets(1 << 13);
+    let filter = builder.open_or_create_shared(&file.0, Duration::from_secs(60));
+    let filter = filter.unwrap();
+    let len = filter.to_bytes().unwrap().len();
+    let error = patiently(|| match filter.write_to(Overwrites(&file, len)) {
+        Err(SaveError::Snapshot(error)) => Err(error),
+        result => Ok(result.unwrap()),
+    });
+    assert_eq!(error, Err(SnapshotError::Damaged));
 }
 
 /// The size that the docs say.
