@@ -4,6 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
+// Tests use the rest.
+#[allow(dead_code)]
 #[path = "../../tests/shared/any.rs"]
 mod any;
 #[path = "../../tests/shared/file.rs"]

@@ -136,7 +136,8 @@ fn save_of_impossible_period_is_damaged() {
     let len = filter.to_bytes().unwrap().len();
     let error = patiently(|| match filter.write_to(Overwrites(&file, len)) {
         Err(SaveError::Snapshot(error)) => Err(error),
-        result => Ok(result.unwrap()),
+        Err(error) => panic!("{error}"),
+        Ok(()) => Ok(()),
     });
     assert_eq!(error, Err(SnapshotError::Damaged));
 }
