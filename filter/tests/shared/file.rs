@@ -3,6 +3,10 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// Words of a header: what corrects the length, and the clock of an expiring filter.
+pub(crate) const CORRECTION: u64 = 80;
+pub(crate) const CLOCK: u64 = 96;
+
 pub(crate) struct File(pub(crate) PathBuf);
 
 impl File {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use filter::CuckooFilter;
 use filter::shared::OpenError;
 
-use crate::file::File;
+use crate::file::{CORRECTION, File};
 use crate::storm::TABLE;
 
 #[test]
@@ -41,9 +41,6 @@ fn filters_in_one_file_have_same_keys() {
     second.remove_all().unwrap();
     assert!(!look.contains("key") && look.is_empty());
 }
-
-/// The word of the header that corrects the length.
-const CORRECTION: u64 = 80;
 
 /// A recount can meet an insert that is not counted yet, and keys that it moves.
 #[test]

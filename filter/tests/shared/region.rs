@@ -13,7 +13,7 @@ use kcas::{Entry, WordArray};
 
 use crate::any::AnyFilter;
 use crate::any::Kind::{Expiring, Fixed};
-use crate::file::File;
+use crate::file::{CLOCK, CORRECTION, File};
 
 const BUCKETS: u64 = 4;
 /// Words of the table, what announces a snapshot, and its places.
@@ -84,8 +84,7 @@ impl Damage<'_> {
         for _ in 0..1 << self.1.below(7) {
             let word = match self.1.below(8) {
                 0..3 => TABLE + self.1.below(WORDS),
-                // The correction of the length, and the clock of an expiring filter.
-                3 => 80 + 16 * self.1.below(2),
+                3 => [CORRECTION, CLOCK][self.1.below(2) as usize],
                 _ => RECORDS + 32 * self.1.below(IDS) + self.1.below(32),
             };
             let value = self.1.number();

@@ -8,7 +8,7 @@ use filter::shared::{OpenError, SharedCuckooFilter};
 use filter::{CuckooFilter, ExpiringCuckooFilter, SaveError, SnapshotError};
 
 use crate::any::patiently;
-use crate::file::File;
+use crate::file::{CLOCK, File};
 use crate::storm::TABLE;
 
 const BUCKETS: usize = 1_000;
@@ -39,14 +39,12 @@ fn saved_filter_is_loaded_into_another_file() {
     }
 }
 
-/// A writer that first does something else.
-struct After<F>(Option<F>);
+/// A writer that calls this each time, with the number of bytes.
+struct Calling<F>(F);
 
-impl<F: FnOnce()> io::Write for After<F> {
+impl<F: FnMut(usize)> io::Write for Calling<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(first) = self.0.take() {
-            first();
-        }
+        self.0(bytes.len());
         Ok(bytes.len())
     }
 
@@ -55,13 +53,23 @@ impl<F: FnOnce()> io::Write for After<F> {
     }
 }
 
+/// Returns a writer that first does something else.
+fn after(first: impl FnOnce()) -> Calling<impl FnMut(usize)> {
+    let mut first = Some(first);
+    Calling(move |_| {
+        if let Some(first) = first.take() {
+            first();
+        }
+    })
+}
+
 #[test]
 fn simultaneous_second_save_is_refused() {
     let file = File::new("busy");
     let filter = create(&file);
     let mut second = None;
     let save_again = || second = filter.to_bytes().err();
-    filter.write_to(After(Some(save_again))).unwrap();
+    filter.write_to(after(save_again)).unwrap();
     assert_eq!(second, Some(SnapshotError::Busy));
     assert!(patiently(|| filter.to_bytes()).is_ok());
     std::fs::rename(&file.0, file.0.with_extension("renamed")).unwrap();
@@ -78,7 +86,7 @@ fn finds_damage(words: &[u64]) -> bool {
     let filter = create(&file);
     let announcement = TABLE / 8 + BUCKETS.next_multiple_of(8) as u64;
     let write = || file.write(announcement, words);
-    match filter.write_to(After(Some(write))) {
+    match filter.write_to(after(write)) {
         Ok(()) => false,
         Err(SaveError::Snapshot(SnapshotError::Damaged)) => true,
         Err(error) => panic!("{error}"),
@@ -105,26 +113,6 @@ fn save_of_impossible_bucket_is_damaged() {
     assert!(finds_damage(&words));
 }
 
-/// A writer to which another process writes the period of an expiring filter: one that none can load, until the last
-/// of so many bytes comes.
-struct Overwrites<'a>(&'a File, usize);
-
-/// Where the clock is in the header.
-const CLOCK: u64 = 96;
-
-impl io::Write for Overwrites<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.1 -= bytes.len();
-        let clock = if self.1 == 0 { 0 } else { u64::MAX };
-        self.0.write(CLOCK, &[clock]);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// No filter could load what is saved, though at the end the file is right again.
 #[test]
 fn save_of_impossible_period_is_damaged() {
@@ -134,10 +122,18 @@ fn save_of_impossible_period_is_damaged() {
     let filter = builder.open_or_create_shared(&file.0, Duration::from_secs(60));
     let filter = filter.unwrap();
     let len = filter.to_bytes().unwrap().len();
-    let error = patiently(|| match filter.write_to(Overwrites(&file, len)) {
-        Err(SaveError::Snapshot(error)) => Err(error),
-        Err(error) => panic!("{error}"),
-        Ok(()) => Ok(()),
+    let error = patiently(|| {
+        let mut left = len;
+        let overwrite = |bytes| {
+            left -= bytes;
+            let clock = if left == 0 { 0 } else { u64::MAX };
+            file.write(CLOCK, &[clock]);
+        };
+        match filter.write_to(Calling(overwrite)) {
+            Err(SaveError::Snapshot(error)) => Err(error),
+            Err(error) => panic!("{error}"),
+            Ok(()) => Ok(()),
+        }
     });
     assert_eq!(error, Err(SnapshotError::Damaged));
 }
