@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs, process, thread};
 
 use shared_memory::Locks;
@@ -15,8 +15,16 @@ use crate::file::File;
 
 mod file;
 
+/// For tests that start programs, and the one to which this matters: until it runs, a program has the locks that this
+/// process was just taking.
+fn no_other_starts_program() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn lock_excludes_others_until_dropped() {
+    let _no_program = no_other_starts_program();
     let file = File::new("dropped");
     let [first, second] = [true, false].map(|make| Locks::open(&file.0, make).unwrap());
     let lock = first.try_lock(3).unwrap();
@@ -27,12 +35,7 @@ fn lock_excludes_others_until_dropped() {
     drop(first);
     assert!(second.try_lock(3).unwrap().is_none());
     drop(lock);
-    // A program that another test is just starting may still have it.
-    let is_free = |_| {
-        thread::sleep(Duration::from_millis(1));
-        second.try_lock(3).unwrap().is_some()
-    };
-    assert!((0..1_000).any(is_free));
+    assert!(second.try_lock(3).unwrap().is_some());
 }
 
 /// Returns the number of the descriptor that this process has of a file.
@@ -67,7 +70,9 @@ fn lock_follows_file_after_descriptor_reuse() {
 #[test]
 fn file_that_is_not_regular_is_refused() {
     let pipe = File::new("pipe");
+    let turn = no_other_starts_program();
     let made = Command::new("mkfifo").arg(&pipe.0).status().unwrap();
+    drop(turn);
     assert!(made.success());
     assert!(Locks::open(&pipe.0, false).is_err());
     assert!(shared_memory::open(&pipe.0, false).is_err());
@@ -144,7 +149,9 @@ fn run_mounted(test: &str, mount: &str) {
     command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
     command.arg(env::current_exe().unwrap());
     command.args([folder.0.as_os_str(), test.as_ref()]);
+    let turn = no_other_starts_program();
     let output = command.env("MOUNTED", folder.0.join("merged")).output();
+    drop(turn);
     let _ = fs::remove_dir_all(&folder.0);
     match output {
         Ok(output) if output.status.success() => {
@@ -215,7 +222,9 @@ fn killed_process_releases_lock_despite_child() {
     let test = "killed_process_releases_lock_despite_child";
     command.args(["--exact", "--nocapture", test]);
     let holder = command.env("HOLD_LOCK", &file.0).stdout(Stdio::piped());
+    let turn = no_other_starts_program();
     let mut holder = holder.spawn().unwrap();
+    drop(turn);
     let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     let number = |line: String| line.split_once("child ")?.1.parse().ok();
     let child: i32 = lines.map(Result::unwrap).find_map(number).unwrap();
